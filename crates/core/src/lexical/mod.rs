@@ -4,4 +4,5 @@
 //! Lexemes exist only in a backend, where dictionaries are; here they are strings that arrive from outside.
 
 pub mod bm25;
+pub mod tsquery;
 pub mod tsvector;
