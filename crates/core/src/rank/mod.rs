@@ -1,0 +1,4 @@
+//! From ranked lists to one ranked list, and the trace of how.
+
+pub mod fuse;
+pub mod trace;

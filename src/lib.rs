@@ -1,0 +1,3 @@
+//! pg_rag: the PostgreSQL edge.
+
+pgrx::pg_module_magic!();
