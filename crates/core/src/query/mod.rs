@@ -1,1 +1,74 @@
-//! query
+//! What is asked: the request of a search, its filter and its settings, validated once.
+//!
+//! SQL arguments arrive as text, jsonb and integers; after this module they cannot hold nonsense. Nothing here knows
+//! SQL: the filter is a tree of typed clauses, which the extension's retrieval code compiles to parameters.
+
+pub mod filter;
+pub mod settings;
+
+use crate::error::{Error, Result};
+use filter::Filter;
+use settings::Settings;
+
+/// A validated search.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// The query as typed, not empty.
+    pub query: String,
+    /// Rows wanted, 1 to 1000.
+    pub top_k: u32,
+    /// Which chunks may be returned.
+    pub filter: Filter,
+    /// Name of the collection.
+    pub collection: String,
+    /// Everything else.
+    pub settings: Settings,
+}
+
+/// Largest `top_k` and `candidate_k`.
+pub const MAX_K: u32 = 10_000;
+
+impl Request {
+    /// Checks a request.
+    ///
+    /// An empty query is an error and not an empty result: the caller has lost its question somewhere.
+    pub fn new(query: &str, top_k: i32, filter: Filter, collection: &str, settings: Settings) -> Result<Self> {
+        if query.trim().is_empty() {
+            return Err(Error::invalid("query is empty"));
+        }
+        let top_k = in_range("top_k", top_k.into())?;
+        Ok(Self {
+            query: query.to_owned(),
+            top_k,
+            filter,
+            collection: collection.to_owned(),
+            settings: Settings { candidate_k: settings.candidate_k.max(top_k), ..settings },
+        })
+    }
+}
+
+/// Checks that a count is from 1 to [`MAX_K`].
+pub fn in_range(name: &str, value: i64) -> Result<u32> {
+    u32::try_from(value)
+        .ok()
+        .filter(|v| (1..=MAX_K).contains(v))
+        .ok_or_else(|| Error::invalid(format!("{name} must be from 1 to {MAX_K}, not {value}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn candidate_k_is_never_below_top_k() {
+        let request = Request::new("q", 500, Filter::default(), "default", Settings::default()).expect("valid");
+        assert_eq!(request.settings.candidate_k, 500);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let new = |q: &str, k| Request::new(q, k, Filter::default(), "default", Settings::default());
+        assert_eq!(new("  ", 10).expect_err("empty").message, "query is empty");
+        assert_eq!(new("q", 0).expect_err("zero").message, "top_k must be from 1 to 10000, not 0");
+    }
+}

@@ -7,20 +7,20 @@ use std::collections::BTreeMap;
 
 /// One ranked list: the best first.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Leg<'a> {
+pub struct Leg<'a, K> {
     /// Its name, for the trace.
     pub name: &'a str,
     /// Its weight, ≥ 0.
     pub weight: f64,
     /// Ids, best first, without duplicates.
-    pub ids: Vec<i64>,
+    pub ids: Vec<K>,
 }
 
 /// One fused candidate.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fused {
+pub struct Fused<K> {
     /// Its id.
-    pub id: i64,
+    pub id: K,
     /// Σ weight / (k + rank) over the legs that have it.
     pub score: f64,
     /// Its 1-based rank in each leg, in the order the legs were given.
@@ -32,24 +32,24 @@ pub struct Fused {
 ///
 /// Sorted by score, highest first; equal scores by id, lowest first. A duplicate id in a leg counts at its first place.
 /// A leg of weight 0 contributes candidates with nothing to their score, so a candidate of such legs alone is left out.
-pub fn rrf(legs: &[Leg<'_>], k: u32) -> Vec<Fused> {
-    let mut ranks: BTreeMap<i64, Vec<Option<u32>>> = BTreeMap::new();
+pub fn rrf<K: Ord + Clone>(legs: &[Leg<'_, K>], k: u32) -> Vec<Fused<K>> {
+    let mut ranks: BTreeMap<K, Vec<Option<u32>>> = BTreeMap::new();
     for (at, leg) in legs.iter().enumerate() {
         for (position, id) in leg.ids.iter().enumerate() {
-            let of = ranks.entry(*id).or_insert_with(|| vec![None; legs.len()]);
+            let of = ranks.entry(id.clone()).or_insert_with(|| vec![None; legs.len()]);
             of[at].get_or_insert(position as u32 + 1);
         }
     }
-    let mut fused: Vec<Fused> = ranks
+    let mut fused: Vec<Fused<K>> = ranks
         .into_iter()
         .map(|(id, ranks)| Fused { id, score: rrf_score(legs, &ranks, k), ranks })
         .filter(|f| f.score > 0.0)
         .collect();
-    fused.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
+    fused.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.id.cmp(&b.id)));
     fused
 }
 
-fn rrf_score(legs: &[Leg<'_>], ranks: &[Option<u32>], k: u32) -> f64 {
+fn rrf_score<K>(legs: &[Leg<'_, K>], ranks: &[Option<u32>], k: u32) -> f64 {
     let mut terms: Vec<f64> = legs
         .iter()
         .zip(ranks)
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn leg(name: &str, weight: f64, ids: Vec<i64>) -> Leg<'_> {
+    fn leg(name: &str, weight: f64, ids: Vec<i64>) -> Leg<'_, i64> {
         Leg { name, weight, ids }
     }
 
@@ -95,7 +95,7 @@ mod tests {
         ) {
             let one = rrf(&[leg("a", w.0, a.clone()), leg("b", w.1, b.clone()), leg("c", w.2, c.clone())], k);
             let two = rrf(&[leg("c", w.2, c), leg("a", w.0, a), leg("b", w.1, b)], k);
-            let bare = |f: &[Fused]| f.iter().map(|x| (x.id, x.score.to_bits())).collect::<Vec<_>>();
+            let bare = |f: &[Fused<i64>]| f.iter().map(|x| (x.id, x.score.to_bits())).collect::<Vec<_>>();
             prop_assert_eq!(bare(&one), bare(&two));
         }
 

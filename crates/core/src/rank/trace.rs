@@ -1,1 +1,73 @@
-//! Trace.
+//! The trace of a search: what each stage did to each candidate.
+//!
+//! A search fills it as it goes and never reads it; explanation reads it and never searches. Later stages (rerank,
+//! eligibility, freshness) add entries of their own without changing earlier ones.
+
+/// A stage of retrieval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// The dense leg.
+    Dense,
+    /// The BM25 leg.
+    Bm25,
+    /// Fusion of the legs.
+    Fusion,
+    /// The final cut at `top_k`.
+    TopK,
+}
+
+/// What one stage did to one candidate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The stage.
+    pub stage: Stage,
+    /// The candidate.
+    pub chunk_id: i64,
+    /// Its rank before the stage, 1-based; none where it enters.
+    pub rank_before: Option<u32>,
+    /// Its rank after the stage; none where it leaves.
+    pub rank_after: Option<u32>,
+    /// Its score by the stage.
+    pub score: Option<f64>,
+}
+
+/// The trace of one search.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Trace {
+    /// Entries, in the order the stages ran and by rank within a stage.
+    pub entries: Vec<Entry>,
+    /// Microseconds of each stage that ran.
+    pub micros: Vec<(Stage, u64)>,
+}
+
+impl Trace {
+    /// Records candidates that enter at `stage`, best first.
+    pub fn enter(&mut self, stage: Stage, ranked: impl IntoIterator<Item = (i64, f64)>) {
+        self.entries.extend(ranked.into_iter().zip(1..).map(|((chunk_id, score), rank)| Entry {
+            stage,
+            chunk_id,
+            rank_before: None,
+            rank_after: Some(rank),
+            score: Some(score),
+        }));
+    }
+
+    /// The score that `stage` gave to a candidate.
+    pub fn score(&self, stage: Stage, chunk_id: i64) -> Option<f64> {
+        self.entries.iter().find(|e| e.stage == stage && e.chunk_id == chunk_id).and_then(|e| e.score)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_count_from_one() {
+        let mut trace = Trace::default();
+        trace.enter(Stage::Dense, [(7, 0.9), (3, 0.8)]);
+        assert_eq!(trace.entries[1].rank_after, Some(2));
+        assert_eq!(trace.score(Stage::Dense, 3), Some(0.8));
+        assert_eq!(trace.score(Stage::Bm25, 3), None);
+    }
+}

@@ -1,0 +1,209 @@
+//! Settings: every knob of a search that is not an argument of its own.
+//!
+//! A profile is a stored object of these keys; the `settings` argument overrides it key by key, and the arguments with
+//! a place in the signature (`mode`, `candidate_k`, `rrf_k`, `rerank`) override both. A key that is not known is an
+//! error that names the nearest; a key that is known but has no stage behind it yet is refused as unsupported rather
+//! than silently ignored.
+
+use super::in_range;
+use crate::error::{Error, Result, unknown_key};
+use serde_json::{Map, Value};
+
+/// Which legs run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Both, fused.
+    Hybrid,
+    /// The dense leg alone.
+    Dense,
+    /// The BM25 leg alone.
+    Bm25,
+}
+
+impl Mode {
+    /// Parses the name used in SQL.
+    pub fn parse(name: &str) -> Result<Self> {
+        match name {
+            "hybrid" => Ok(Mode::Hybrid),
+            "dense" => Ok(Mode::Dense),
+            "bm25" => Ok(Mode::Bm25),
+            other => Err(unknown_key("mode", other, &["hybrid", "dense", "bm25"])),
+        }
+    }
+}
+
+/// What happens when the dense leg cannot run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnDegraded {
+    /// The search fails.
+    Error,
+    /// The BM25 leg answers alone and every row says so.
+    Bm25,
+}
+
+/// Validated settings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Which legs run.
+    pub mode: Mode,
+    /// Candidates of each leg.
+    pub candidate_k: u32,
+    /// The constant of reciprocal rank fusion.
+    pub rrf_k: u32,
+    /// Weight of the dense leg.
+    pub dense_weight: f64,
+    /// Weight of the BM25 leg.
+    pub bm25_weight: f64,
+    /// Scan all vectors instead of the HNSW index.
+    pub exact: bool,
+    /// What happens when the dense leg cannot run.
+    pub on_degraded: OnDegraded,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Hybrid,
+            candidate_k: 100,
+            rrf_k: 60,
+            dense_weight: 1.0,
+            bm25_weight: 1.0,
+            exact: false,
+            on_degraded: OnDegraded::Error,
+        }
+    }
+}
+
+const KNOWN: &[&str] =
+    &["mode", "candidate_k", "rrf_k", "fusion", "dense_weight", "bm25_weight", "exact", "on_degraded"];
+
+const PLANNED: &[&str] = &[
+    "alpha",
+    "document_weight",
+    "fuse_by",
+    "filter_stage",
+    "eligibility",
+    "authority_weight",
+    "freshness_weight",
+    "rerank",
+    "rerank_k",
+    "rerank_weight",
+    "expand",
+    "max_staleness",
+];
+
+impl Settings {
+    /// Applies an object of settings on top of these.
+    pub fn apply(mut self, object: &Value) -> Result<Self> {
+        let object: &Map<String, Value> = match object {
+            Value::Null => return Ok(self),
+            Value::Object(object) => object,
+            other => return Err(Error::invalid(format!("settings must be a JSON object, not {other}"))),
+        };
+        for (key, value) in object {
+            match key.as_str() {
+                "mode" => self.mode = Mode::parse(string(key, value)?)?,
+                "candidate_k" => self.candidate_k = count(key, value)?,
+                "rrf_k" => self.rrf_k = count(key, value)?,
+                "fusion" => check_fusion(string(key, value)?)?,
+                "dense_weight" => self.dense_weight = weight(key, value)?,
+                "bm25_weight" => self.bm25_weight = weight(key, value)?,
+                "exact" => self.exact = boolean(key, value)?,
+                "on_degraded" => self.on_degraded = parse_on_degraded(string(key, value)?)?,
+                planned if PLANNED.contains(&planned) => return Err(not_yet(planned)),
+                unknown => {
+                    let all: Vec<&str> = KNOWN.iter().chain(PLANNED).copied().collect();
+                    return Err(unknown_key("setting", unknown, &all));
+                }
+            }
+        }
+        if self.mode == Mode::Hybrid && self.dense_weight + self.bm25_weight <= 0.0 {
+            return Err(Error::invalid("dense_weight and bm25_weight are both 0"));
+        }
+        Ok(self)
+    }
+}
+
+/// The error for a setting whose stage does not exist yet.
+pub fn not_yet(key: &str) -> Error {
+    Error::unsupported(format!("setting \"{key}\" is not supported yet"))
+}
+
+fn check_fusion(name: &str) -> Result<()> {
+    match name {
+        "rrf" => Ok(()),
+        "convex" | "auto" => Err(Error::unsupported(format!("fusion \"{name}\" is not supported yet"))),
+        other => Err(unknown_key("fusion", other, &["rrf", "convex", "auto"])),
+    }
+}
+
+fn parse_on_degraded(name: &str) -> Result<OnDegraded> {
+    match name {
+        "error" => Ok(OnDegraded::Error),
+        "bm25" => Ok(OnDegraded::Bm25),
+        other => Err(unknown_key("on_degraded", other, &["error", "bm25"])),
+    }
+}
+
+fn string<'a>(key: &str, value: &'a Value) -> Result<&'a str> {
+    value.as_str().ok_or_else(|| Error::invalid(format!("setting \"{key}\" must be a string, not {value}")))
+}
+
+fn boolean(key: &str, value: &Value) -> Result<bool> {
+    value.as_bool().ok_or_else(|| Error::invalid(format!("setting \"{key}\" must be true or false, not {value}")))
+}
+
+fn count(key: &str, value: &Value) -> Result<u32> {
+    let number = value
+        .as_i64()
+        .ok_or_else(|| Error::invalid(format!("setting \"{key}\" must be a whole number, not {value}")))?;
+    in_range(key, number)
+}
+
+fn weight(key: &str, value: &Value) -> Result<f64> {
+    value
+        .as_f64()
+        .filter(|w| (0.0..=1000.0).contains(w))
+        .ok_or_else(|| Error::invalid(format!("setting \"{key}\" must be a number from 0 to 1000, not {value}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+    use serde_json::json;
+
+    #[test]
+    fn later_objects_override_earlier_ones_key_by_key() {
+        let s = Settings::default().apply(&json!({"rrf_k": 30, "exact": true})).expect("valid");
+        let s = s.apply(&json!({"rrf_k": 10})).expect("valid");
+        assert_eq!((s.rrf_k, s.exact, s.candidate_k), (10, true, 100));
+    }
+
+    #[test]
+    fn unknown_keys_name_the_nearest_and_planned_ones_are_unsupported() {
+        let error = Settings::default().apply(&json!({"rrfk": 30})).expect_err("unknown");
+        assert_eq!(error.hint.as_deref(), Some("Perhaps you meant \"rrf_k\"."));
+        for planned in PLANNED {
+            let error = Settings::default().apply(&json!({ *planned: 1 })).expect_err("planned");
+            assert_eq!(error.kind, Kind::Unsupported, "{planned}");
+        }
+    }
+
+    #[test]
+    fn values_are_checked() {
+        for bad in [
+            json!({"rrf_k": 0}),
+            json!({"rrf_k": 1.5}),
+            json!({"dense_weight": -1}),
+            json!({"dense_weight": 0, "bm25_weight": 0}),
+            json!({"mode": "sparse"}),
+            json!({"fusion": "sum"}),
+            json!({"exact": 1}),
+            json!("rrf"),
+        ] {
+            let error = Settings::default().apply(&bad).expect_err("bad");
+            assert_eq!(error.kind, Kind::InvalidArgument, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,2 @@
+CREATE SCHEMA rag;
+COMMENT ON SCHEMA rag IS 'pg_rag: documents, chunks, search and evidence';

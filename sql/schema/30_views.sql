@@ -1,0 +1,53 @@
+-- What users read. The views are security invokers: the caller's grants and policies on the tables decide.
+
+CREATE VIEW rag.sources WITH (security_invoker = true) AS
+SELECT s.name, s.kind, s.location, c.name AS collection, m.name AS model, s.project, s.authority, s.enabled,
+       s.options, s.text_search_config, s.created_at,
+       (SELECT pg_catalog.count(*) FROM rag.document d WHERE d.source_id = s.id AND d.current) AS documents,
+       (SELECT pg_catalog.count(*) FROM rag.chunk k
+          JOIN rag.document d ON d.id = k.document_id WHERE d.source_id = s.id AND k.current) AS chunks,
+       s.id AS source_id
+  FROM rag.source s
+  JOIN rag.collection c ON c.id = s.collection_id
+  JOIN rag.model m ON m.id = c.model_id;
+COMMENT ON VIEW rag.sources IS 'sources with their collection, model and counts';
+
+CREATE VIEW rag.documents WITH (security_invoker = true) AS
+SELECT d.id, s.name AS source, c.name AS collection, d.uri, d.external_id, d.title, d.media_type, d.language,
+       d.project, d.repository, d.path, d.ref, d.commit, d.etag, d.published_at, d.fetched_at, d.parser_version,
+       d.role, d.metadata, d.current, pg_catalog.encode(d.content_sha256, 'hex') AS content_sha256, d.repaired_bytes,
+       (SELECT pg_catalog.count(*) FROM rag.chunk k WHERE k.document_id = d.id) AS chunks
+  FROM rag.document d
+  JOIN rag.source s ON s.id = d.source_id
+  JOIN rag.collection c ON c.id = s.collection_id;
+COMMENT ON VIEW rag.documents IS 'documents with their source';
+
+CREATE VIEW rag.chunks WITH (security_invoker = true) AS
+SELECT k.id, k.chunk_key, s.name AS source, d.uri, d.title, k.ordinal, k.content, k.context, k.token_count, k.role,
+       k.heading_path, k.symbol, k.symbol_kind, k.page_start, k.page_end, k.line_start, k.line_end, k.char_start,
+       k.char_end, k.speaker, k.time_start, k.time_end, k.language, k.metadata, k.current, k.document_id, k.parent_id,
+       EXISTS (SELECT FROM rag.chunk_embedding e
+                 JOIN rag.collection c ON c.id = e.collection_id AND c.model_id = e.model_id
+                WHERE e.chunk_id = k.id) AS embedded
+  FROM rag.chunk k
+  JOIN rag.document d ON d.id = k.document_id
+  JOIN rag.source s ON s.id = d.source_id;
+COMMENT ON VIEW rag.chunks IS 'chunks with their document, source and place';
+
+CREATE VIEW rag.status WITH (security_invoker = true) AS
+SELECT s.name AS source, y.status, y.started, y.finished, y.new, y.modified, y.unchanged, y.deleted, y.failed,
+       y.truncated, y.error,
+       k.chunks, k.chunks - k.embedded AS pending, k.oldest_pending,
+       CASE WHEN k.chunks = 0 THEN 1.0 ELSE k.embedded::double precision / k.chunks END AS coverage
+  FROM rag.source s
+  JOIN rag.collection c ON c.id = s.collection_id
+  LEFT JOIN LATERAL (SELECT * FROM rag.sync y WHERE y.source_id = s.id ORDER BY y.id DESC LIMIT 1) y ON true
+  CROSS JOIN LATERAL (
+    SELECT pg_catalog.count(*) AS chunks, pg_catalog.count(e.chunk_id) AS embedded,
+           pg_catalog.now() - pg_catalog.min(d.fetched_at) FILTER (WHERE e.chunk_id IS NULL) AS oldest_pending
+      FROM rag.document d
+      JOIN rag.chunk k ON k.document_id = d.id AND k.current
+      LEFT JOIN rag.chunk_embedding e ON e.chunk_id = k.id AND e.model_id = c.model_id
+     WHERE d.source_id = s.id) k;
+COMMENT ON VIEW rag.status IS
+    'per source: its latest sync, chunks waiting for a vector (pending, oldest_pending) and the embedded share (coverage)';

@@ -1,0 +1,35 @@
+-- rag.sync must commit between batches, which only a procedure without SET clause, SECURITY DEFINER or an enclosing
+-- EXCEPTION block can do. So the loop is plpgsql and each step is one Rust function in a transaction of its own; the
+-- EXCEPTION block spans a step, never a COMMIT.
+
+CREATE PROCEDURE rag.sync(source text)
+LANGUAGE plpgsql
+AS $procedure$
+DECLARE
+    run bigint;
+    more boolean := true;
+    code text;
+    message text;
+    detail text;
+    hint text;
+BEGIN
+    run := rag.sync_begin(source);
+    COMMIT;
+    WHILE more LOOP
+        BEGIN
+            more := rag.sync_batch(run);
+        EXCEPTION WHEN OTHERS THEN
+            GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+                hint = PG_EXCEPTION_HINT;
+        END;
+        IF code IS NOT NULL THEN
+            PERFORM rag.sync_fail(run, message);
+            COMMIT;
+            RAISE EXCEPTION USING ERRCODE = code, MESSAGE = message, DETAIL = detail, HINT = hint;
+        END IF;
+        COMMIT;
+    END LOOP;
+END
+$procedure$;
+COMMENT ON PROCEDURE rag.sync(text) IS
+    'reads a source and brings its documents up to date, committing after each batch; call it outside of a transaction block';
