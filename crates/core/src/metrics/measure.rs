@@ -33,7 +33,10 @@ pub enum Metric {
     Unjudged(u32),
 }
 
-const FAMILIES: &[(&str, fn(u32) -> Metric)] = &[
+/// A name and the metric it makes of a cut.
+type Family = (&'static str, fn(u32) -> Metric);
+
+const FAMILIES: &[Family] = &[
     ("nDCG", Metric::Ndcg),
     ("Recall", Metric::Recall),
     ("MRR", Metric::Mrr),
