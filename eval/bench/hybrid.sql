@@ -1,0 +1,27 @@
+-- Hybrid search as one writes it by hand: $1 question, $2 its vector as text, $3 not used (so that all contenders take the
+-- same parameters), $4 results. {words} is the tsquery of the question.
+WITH dense AS MATERIALIZED (
+    SELECT id, row_number() OVER (ORDER BY distance, id) AS rank
+      FROM (SELECT id, embedding <=> $2::text::halfvec AS distance
+              FROM rag_bench.passage
+             ORDER BY embedding <=> $2::text::halfvec
+             LIMIT 100) AS nearest
+), lexical AS MATERIALIZED (
+    SELECT id, row_number() OVER (ORDER BY score DESC, id) AS rank
+      FROM (SELECT p.id, ts_rank(p.tsv, words) AS score
+              FROM rag_bench.passage p, {words} AS words
+             WHERE p.tsv @@ words
+             ORDER BY score DESC, p.id
+             LIMIT 100) AS matching
+), fused AS (
+    SELECT id, sum(1.0 / (60 + rank)) AS score
+      FROM (SELECT * FROM dense UNION ALL SELECT * FROM lexical) AS both_legs
+     GROUP BY id
+     ORDER BY score DESC, id
+     LIMIT $4::int4
+)
+SELECT p.external_id, row_number() OVER (ORDER BY f.score DESC, f.id) AS rank
+  FROM fused f
+  JOIN rag_bench.passage p USING (id)
+ WHERE $3::text IS NOT NULL
+ ORDER BY rank
