@@ -14,7 +14,7 @@ use rag_core::document::{Document, PARSER_VERSION};
 use rag_core::protocol::{Input, Priority, Reply, Request};
 use rag_core::provenance::ContentHash;
 use rag_core::source::{Failure, SourceKind, SourceOptions};
-use rag_core::template::EmbedFields;
+use rag_core::template::{EmbedFields, PREFIX_CUT};
 use rag_core::{Error, Result};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
@@ -74,14 +74,16 @@ impl Task<'_> {
     /// The text of each chunk that is embedded.
     fn texts(&self, document: &Document) -> Vec<String> {
         let render = |chunk: &rag_core::document::Chunk| {
-            self.options.embed_template.render(&EmbedFields {
+            let fields = EmbedFields {
                 title: document.title.as_deref(),
                 heading_path: &chunk.heading_path,
                 context: chunk.context.as_deref(),
                 content: &chunk.content,
                 uri: &document.uri,
                 path: document.path.as_deref(),
-            })
+            };
+            let cut = chunk.metadata.get(PREFIX_CUT).and_then(Value::as_bool).unwrap_or(false);
+            self.options.embed_template.render(&if cut { fields.without_prefix() } else { fields })
         };
         document.chunks.iter().map(render).collect()
     }
