@@ -83,7 +83,7 @@ esac
 export PATH="$TARGET/tools/bin:$PATH"
 # Where an ONNX Runtime and models are to be found without an installed server (unit tests, the engine's command line).
 export ORT_DYLIB_PATH=${ORT_DYLIB_PATH:-$TARGET/onnxruntime/libonnxruntime.so}
-export RAG_MODELS=${RAG_MODELS:-$MODELS}
+export PG_RAG_MODELS=${PG_RAG_MODELS:-$MODELS}
 
 # Files to ingest and judged collections that lie beside a development checkout; absent in a user's clone.
 DATA=$(cd "$ROOT/../shared/data" 2>/dev/null && pwd -P) || DATA=
