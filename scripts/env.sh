@@ -9,7 +9,9 @@ TARGET=$ROOT/target
 CARGO_OUT=${CARGO_TARGET_DIR:-$TARGET}
 STAMPS=$TARGET/stamps
 VENV=$TARGET/venv
-MODELS=$TARGET/models
+# Where the tests of the crates look by themselves.
+MODELS=$TARGET/run/models
+ONNXRUNTIME=$TARGET/run/onnxruntime
 MODEL_NAMES=(all-MiniLM-L6-v2 all-MiniLM-L6-v2-int8)
 mkdir -p "$TARGET"
 
@@ -82,8 +84,8 @@ case $PG_MAJOR in
 esac
 export PATH="$TARGET/tools/bin:$PATH"
 # Where an ONNX Runtime and models are to be found without an installed server (unit tests, the engine's command line).
-export ORT_DYLIB_PATH=${ORT_DYLIB_PATH:-$TARGET/onnxruntime/libonnxruntime.so}
-export RAG_MODELS=${RAG_MODELS:-$MODELS}
+export ORT_DYLIB_PATH=${ORT_DYLIB_PATH:-$ONNXRUNTIME/libonnxruntime.so}
+export PG_RAG_MODELS=${PG_RAG_MODELS:-$MODELS} RAG_TEST_MODELS=${RAG_TEST_MODELS:-$MODELS}
 
 # Files to ingest and judged collections that lie beside a development checkout; absent in a user's clone.
 DATA=$(cd "$ROOT/../shared/data" 2>/dev/null && pwd -P) || DATA=

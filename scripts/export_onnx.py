@@ -99,24 +99,29 @@ class Graph:
         return self.op("Add", [product, self.constant(f"{name}.bias", bias)], f"{name}.out")
 
     def int8_product(self, x, matrix, name):
-        """Dynamic quantisation: activations per tensor at run time, weights per output channel here.
+        """Dynamic quantisation: activations per token at run time, weights per output channel here.
 
-        Weights use 7 bits (±63): on x86 without VNNI the 8-bit product sum saturates in 16 bits, and the
-        vectors would depend on the processor.
+        Per token and not per tensor (as DynamicQuantizeLinear would): a text must get the same vector
+        whatever else is in its batch. Weights use 7 bits (±63): on x86 without VNNI the sum of two 8-bit
+        products saturates in 16 bits, and vectors would depend on the processor.
         """
         scale = np.maximum(np.abs(matrix).max(axis=0), 1e-12).astype(np.float32) / np.float32(63)
         weight = np.clip(np.rint(matrix / scale), -63, 63).astype(np.int8)
         if x not in self.quantised:
-            q = [f"{x}.q", f"{x}.q_scale", f"{x}.q_zero"]
-            self.op("DynamicQuantizeLinear", [x], f"{x}.quantise", q)
-            self.quantised[x] = q
-        q, q_scale, q_zero = self.quantised[x]
-        zero = self.constant(f"{name}.zero", np.zeros(matrix.shape[1], np.int8))
-        inputs = [q, self.constant(f"{name}.weight", weight), q_zero, zero]
-        acc = self.op("MatMulInteger", inputs, f"{name}.matmul")
+            largest = self.op("ReduceMax", [self.op("Abs", [x], f"{x}.abs")], f"{x}.max", axes=[-1], keepdims=1)
+            largest = self.op("Max", [largest, "tiny"], f"{x}.largest")
+            unit = self.op("Mul", [x, self.op("Div", ["levels", largest], f"{x}.inverse")], f"{x}.unit")
+            # Casting cuts off, so adding half a level to the offset rounds.
+            shifted = self.op("Add", [unit, "offset_and_half"], f"{x}.shifted")
+            q = self.op("Cast", [shifted], f"{x}.q", to=TensorProto.UINT8)
+            self.quantised[x] = q, self.op("Div", [largest, "levels"], f"{x}.q_scale")
+        q, q_scale = self.quantised[x]
+        acc = self.op("MatMulInteger", [q, self.constant(f"{name}.weight", weight), "offset"], f"{name}.matmul")
         acc = self.op("Cast", [acc], f"{name}.float", to=TensorProto.FLOAT)
-        both = self.op("Mul", [q_scale, self.constant(f"{name}.scale", scale)], f"{name}.both_scales")
-        return self.op("Mul", [acc, both], f"{name}.scaled")
+        # One scale after the other. Multiplied with each other first, ONNX Runtime 1.23 would fuse them with the
+        # product and the bias into MatMulIntegerToFloat, which adds the bias before a scale that is not a scalar.
+        acc = self.op("Mul", [acc, self.constant(f"{name}.scale", scale)], f"{name}.by_channel")
+        return self.op("Mul", [acc, q_scale], f"{name}.by_token")
 
     def layer_norm(self, x, scale, bias, eps, name):
         w, b = self.constant(f"{name}.weight", scale), self.constant(f"{name}.bias", bias)
@@ -191,6 +196,10 @@ def build(t, shape, eps, int8):
     heads, width = shape["num_attention_heads"], shape["hidden_size"] // shape["num_attention_heads"]
     for name, value in (("one", 1.0), ("half", 0.5), ("sqrt2", np.sqrt(2.0))):
         g.constant(name, np.array(value, np.float32))
+    if int8:
+        for name, value in (("tiny", 1e-12), ("levels", 127), ("offset_and_half", 128.5)):
+            g.constant(name, np.array(value, np.float32))
+        g.constant("offset", np.array(128, np.uint8))
     g.constant("zero_1d", np.array([0], np.int64))
     g.constant("three_ones", np.array([1, 1, 1], np.int64))
     g.constant("split_shape", np.array([0, 0, 3, heads, width], np.int64))

