@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# Owns: the homes of the tests, what each runs and how its tests are counted. A home that ran nothing has failed.
+#   test.sh [unit] [regress] [isolation] [server] [eval]     (all by default; they need `setup.sh` and `install.sh`)
+#   test.sh --full …                                          also the long tests (RAG_TEST_FULL=1)
+# shellcheck disable=SC2317 # home_* and count_* are called by name
+# shellcheck source=scripts/env.sh
+. "$(dirname "$0")/env.sh"
+cd "$ROOT"
+need_pg
+out=$TARGET/test
+mkdir -p "$out"
+
+# Each home_* prints to standard output; a count_* beside it reads that output.
+
+home_unit() { cargo test --workspace --exclude pg_rag --exclude rag_server_tests; }
+home_server() { cargo test -p rag_server_tests; }
+count_cargo() { sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1 \2/p' | awk '{ s += $1 + $2 } END { print s + 0 }'; }
+count_unit() { count_cargo; }
+count_server() { count_cargo; }
+
+# pg_regress reports "ok 1 - name" from PostgreSQL 16 on, "test name … ok" before.
+count_tap() { grep -cE '^(not )?ok [0-9]+|^test .* \.\.\. +(ok|FAILED)' || true; }
+
+regress_program() { dirname "$("$PG_CONFIG" --pgxs)" | sed 's|/makefiles$||; s|$|/test/|'; }
+
+# run_regress NAME PROGRAM FOLDER TESTS…: one of PostgreSQL's two drivers on a throwaway cluster.
+run_regress() {
+  local name=$1 program=$2 folder=$3 results=$out/$1
+  shift 3
+  rm -rf "$results"
+  mkdir -p "$results"
+  local load=(--load-extension=vector --load-extension=pg_rag)
+  [ "${1:-}" != setup ] || load=()
+  scripts/throwaway.sh "$program" --bindir="$PG_BIN" --dbname="rag_$name" "${load[@]}" \
+    --inputdir="$ROOT/$folder" --outputdir="$results" "$@" && return
+  [ ! -e "$results/regression.diffs" ] || cat "$results/regression.diffs"
+  return 1
+}
+
+# names FOLDER EXTENSION: the tests of a folder, "setup" first because the others build on it.
+names() {
+  local file
+  [ ! -e "$1/setup.$2" ] || echo setup
+  for file in "$1"/*."$2"; do
+    file=$(basename "$file" ".$2")
+    [ "$file" = setup ] || [ "$file" = '*' ] || echo "$file"
+  done
+}
+
+home_regress() {
+  local tests
+  mapfile -t tests < <(names tests/pg_regress/sql sql)
+  [ "${#tests[@]}" -gt 0 ] || return 0
+  run_regress regress "$(regress_program)regress/pg_regress" tests/pg_regress "${tests[@]}"
+}
+count_regress() { count_tap; }
+
+home_isolation() {
+  local tests
+  mapfile -t tests < <(names tests/isolation/specs spec)
+  [ "${#tests[@]}" -gt 0 ] || return 0
+  run_regress isolation "$(regress_program)isolation/pg_isolation_regress" tests/isolation "${tests[@]}"
+}
+count_isolation() { count_tap; }
+
+# eval/run.sh checks a small judged set against its committed baseline and prints "ok N - …" for each check.
+home_eval() {
+  [ -x eval/run.sh ] || return 0
+  eval/run.sh check
+}
+count_eval() { count_tap; }
+
+if [ "${1:-}" = --full ]; then
+  export RAG_TEST_FULL=1
+  shift
+fi
+[ $# -gt 0 ] || set -- unit regress isolation server eval
+
+table=() passed=0 failed=0 bad=0
+for home in "$@"; do
+  case $home in unit | regress | isolation | server | eval) ;; *) die "no such home of tests: $home" ;; esac
+  printf '\n== %s\n' "$home"
+  status=0 started=$SECONDS
+  # A condition or a pipe with -e on would end this script; the home itself keeps it.
+  set +e
+  (set -e; "home_$home") 2>&1 | tee "$out/$home.log"
+  status=${PIPESTATUS[0]}
+  set -e
+  count=$("count_$home" <"$out/$home.log")
+  result=passed
+  if [ "$status" -ne 0 ]; then
+    result="FAILED (see $out/$home.log)"
+  elif [ "$count" -eq 0 ]; then
+    result="FAILED: no test ran"
+  fi
+  if [ "$result" = passed ]; then
+    passed=$((passed + count))
+  else
+    bad=1 broken=$(grep -cE '^not ok |^test .* (FAILED)|^test .* \.\.\. FAILED' "$out/$home.log" || true)
+    [ "$broken" -gt 0 ] || broken=1
+    failed=$((failed + broken))
+    [ "$count" -le "$broken" ] || passed=$((passed + count - broken))
+  fi
+  table+=("$(printf '%-10s | %9s | %6s | %s' "$home" "$count" "$((SECONDS - started))" "$result")")
+done
+
+printf '\n%-10s | %9s | %6s | %s\n' home 'tests run' seconds result
+printf -- '-----------|-----------|--------|-------\n'
+printf '%s\n' "${table[@]}" ''
+printf '%d passed, %d failed\n' "$passed" "$failed"
+exit "$bad"
