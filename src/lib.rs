@@ -1,3 +1,37 @@
 //! pg_rag: the PostgreSQL edge.
+//!
+//! Translates, stores and schedules; holds no algorithm. SQL functions are in [`api`], which parses arguments and calls
+//! one of [`sync`] (a source into the catalog) or [`retrieve`] (a query into evidence); both stand on [`store`] (one
+//! file per table) and that on [`spi`] (the only door to SQL). Models and parsers live in another process, reached
+//! through [`engine_client`] and supervised by [`worker`]. The pure rules are the crate `rag_core`'s.
+//!
+//! The schema is made by the SQL files listed below, in this order, each requiring the one before.
 
-pgrx::pg_module_magic!();
+mod api;
+mod engine_client;
+mod error;
+mod guc;
+mod retrieve;
+mod spi;
+mod store;
+mod sync;
+mod vector;
+mod worker;
+
+pgrx::pg_module_magic!(name, version);
+
+pgrx::extension_sql_file!("../sql/schema/00_schema.sql", name = "schema", bootstrap);
+pgrx::extension_sql_file!("../sql/schema/10_tables.sql", name = "tables", requires = ["schema"]);
+pgrx::extension_sql_file!("../sql/schema/20_builtin.sql", name = "builtin", requires = ["tables"]);
+pgrx::extension_sql_file!("../sql/schema/30_views.sql", name = "views", requires = ["builtin"]);
+pgrx::extension_sql_file!("../sql/schema/40_procedures.sql", name = "procedures", requires = ["views"]);
+pgrx::extension_sql_file!("../sql/schema/90_grants.sql", name = "grants", finalize);
+
+/// Called by PostgreSQL when the library is loaded.
+#[pgrx::pg_guard]
+pub extern "C-unwind" fn _PG_init() {
+    // A server started from a shell with RUST_BACKTRACE would put a backtrace into the DETAIL of every error.
+    // SAFETY: a backend has one thread, and nothing else runs while the library is loaded.
+    unsafe { std::env::set_var("RUST_LIB_BACKTRACE", "0") };
+    guc::define();
+}

@@ -58,3 +58,7 @@ pub struct Chunk {
     /// What else is known about this chunk.
     pub metadata: Map<String, Value>,
 }
+
+/// Version of the parsers and chunkers as a whole. Raise it with every change that alters what a document's chunks are:
+/// the next sync then reads unchanged documents again.
+pub const PARSER_VERSION: &str = "1";

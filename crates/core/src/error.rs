@@ -36,6 +36,10 @@ pub enum Kind {
     OutOfMemory,
     /// The engine broke the connection or the protocol (08006).
     Connection,
+    /// The statement must run outside of a transaction block (2D000).
+    InTransaction,
+    /// Another session is working on it (55006).
+    InUse,
     /// A bug (XX000).
     Internal,
 }

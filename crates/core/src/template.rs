@@ -9,6 +9,10 @@ use crate::provenance::ContentHash;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
+/// Key of a chunk's metadata: true when title and heading path are so long that its content only fits the window
+/// without them; whoever renders the chunk then renders [`EmbedFields::without_prefix`].
+pub const PREFIX_CUT: &str = "embed_prefix_cut";
+
 /// A checked template.
 ///
 /// ```
@@ -163,6 +167,12 @@ impl EmbedTemplate {
 }
 
 impl EmbedFields<'_> {
+    /// The same without title and heading path.
+    #[must_use]
+    pub fn without_prefix(self) -> Self {
+        Self { title: None, heading_path: &[], ..self }
+    }
+
     fn push(&self, field: Field, out: &mut String) {
         match field {
             Field::Title => out.push_str(self.title.unwrap_or_default().trim()),

@@ -1,1 +1,126 @@
-fn main() {}
+//! pg_rag_engine: models and parsers, outside of PostgreSQL.
+//!
+//! A crash of a native library or a hostile document ends this process or one of its children, never a server process.
+//! `serve` is what the extension's supervisor starts; the other commands show one stage each on the command line.
+//!
+//! Owns the command line only.
+
+mod commands;
+mod connection;
+mod frame;
+mod inference;
+mod models;
+mod os;
+mod queue;
+mod serve;
+
+use clap::{Args, Parser, Subcommand};
+use rag_core::{Error, Result};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Debug, Parser)]
+#[command(name = "pg_rag_engine", version, about = "Models and parsers of pg_rag, outside of PostgreSQL")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Where models and their runtime are.
+#[derive(Debug, Args)]
+struct Places {
+    /// Folder with one subfolder per model
+    #[arg(long, value_name = "DIR", env = "PG_RAG_MODELS", default_value = "models")]
+    models: PathBuf,
+    /// Library of ONNX Runtime (1.22 or later)
+    #[arg(long, value_name = "FILE", env = "ORT_DYLIB_PATH", default_value = "libonnxruntime.so")]
+    onnxruntime: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve the extension on a Unix socket; ends when standard input ends
+    Serve {
+        /// Inherited listening socket
+        #[arg(long, value_name = "N", required_unless_present = "socket")]
+        listen_fd: Option<i32>,
+        /// Make the socket here instead, to try the engine without a server
+        #[arg(long, value_name = "PATH", conflicts_with = "listen_fd")]
+        socket: Option<PathBuf>,
+        /// Folder in which the file "ready" is written once connections are accepted
+        #[arg(long, value_name = "DIR")]
+        status_dir: Option<PathBuf>,
+        #[command(flatten)]
+        places: Places,
+        /// Threads of each model session
+        #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
+        threads: u32,
+    },
+    /// Embed texts and print a JSON line for each
+    Embed {
+        #[command(flatten)]
+        places: Places,
+        /// Folder of the model, beneath the model folder or absolute
+        #[arg(long, value_name = "NAME", default_value = commands::DEFAULT_MODEL)]
+        model: String,
+        /// Use the model's query prefix instead of its passage prefix
+        #[arg(long)]
+        query: bool,
+        /// Texts
+        #[arg(required = true, value_name = "TEXT")]
+        texts: Vec<String>,
+    },
+    /// Describe the models of the model folder, a JSON line for each
+    Models {
+        #[command(flatten)]
+        places: Places,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            report(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Serve { listen_fd, socket, status_dir, places, threads } => {
+            let listener = match (listen_fd, socket) {
+                (Some(fd), _) => os::take_listener(fd)?,
+                (None, Some(path)) => UnixListener::bind(&path).map_err(|e| Error::io(&path.to_string_lossy(), &e))?,
+                (None, None) => return Err(Error::invalid("serve needs --listen-fd or --socket")),
+            };
+            let options = serve::Options {
+                models: places.models,
+                onnxruntime: places.onnxruntime,
+                threads: threads as usize,
+                status_dir,
+            };
+            serve::run(&listener, &options)
+        }
+        Command::Embed { places, model, query, texts } => {
+            commands::embed(places.models, places.onnxruntime, &model, query, &texts)
+        }
+        Command::Models { places } => commands::models(places.models, places.onnxruntime),
+    }
+}
+
+/// Writes a line to standard error, which is the server's log.
+pub(crate) fn log(message: &str) {
+    eprintln!("pg_rag_engine: {message}");
+}
+
+fn report(error: &Error) {
+    log(&error.message);
+    for (label, text) in [("detail", &error.detail), ("hint", &error.hint)] {
+        if let Some(text) = text {
+            log(&format!("{label}: {text}"));
+        }
+    }
+}

@@ -1,1 +1,68 @@
-//! rag_ingest
+//! rag_ingest: bytes in, documents and chunks out.
+//!
+//! ```text
+//!  location ── source (the only place with a filesystem) ──▶ bytes ── text::repair ──▶ text
+//!  text ── parse (blocks, headings, front matter; never chunks) ── chunk (a token budget; never bytes) ──▶ Document
+//! ```
+//!
+//! Everything here eats hostile input: whatever the bytes, the result is a document or a [`Failure`] that names it, and
+//! the time it takes grows with the size and not with its square. Must not: know a database, a model, a thread or a
+//! clock. Token counts come through [`TokenCounter`].
+#![deny(missing_docs)]
+
+mod chunk;
+mod detect;
+mod document;
+mod parse;
+mod source;
+mod text;
+
+pub use detect::detect_kind;
+
+use rag_core::document::Document;
+use rag_core::error::Result;
+use rag_core::source::{Failure, Item, SourceKind, SourceOptions, SourceSpec};
+use rag_core::tokens::TokenCounter;
+use serde_json::{Map, Value};
+
+/// Lists what a source holds, in a fixed order, in pages of at most 1000 items and failures.
+///
+/// Fails as a whole when the location is missing or not allowed, when an option cannot be used, when there are more
+/// documents than the limit, or when `emit` fails; whatever concerns one document is a [`Failure`] in a page.
+pub fn list(spec: &SourceSpec, emit: &mut dyn FnMut(Vec<Item>, Vec<Failure>) -> Result<()>) -> Result<()> {
+    source::list(spec, emit)
+}
+
+/// Reads, parses and chunks one listed item.
+///
+/// A file that changed since it was listed is read as it is now, and the document carries the hash of what was read; a
+/// record whose bytes changed is a failure, because its offset means nothing any more.
+pub fn read(spec: &SourceSpec, item: &Item, counter: &dyn TokenCounter) -> std::result::Result<Document, Failure> {
+    let built = source::read(spec, item).and_then(|bytes| match spec.kind {
+        SourceKind::Jsonl => document::of_record(&spec.options, &item.uri, &bytes, counter),
+        kind => {
+            let path = source::path_of(spec, item);
+            document::of_text(kind, &spec.options, &item.uri, Some(path), &bytes, &Map::new(), counter)
+        }
+    });
+    built.map_err(|error| Failure { uri: item.uri.clone(), error })
+}
+
+/// Parses and chunks content that was given instead of read.
+///
+/// For kind `jsonl` the content is one JSON object. `metadata` overrides what the content says, its `title`,
+/// `language` and `published_at` included.
+pub fn parse_inline(
+    kind: SourceKind,
+    options: &SourceOptions,
+    uri: &str,
+    content: &[u8],
+    metadata: &Map<String, Value>,
+    counter: &dyn TokenCounter,
+) -> std::result::Result<Document, Failure> {
+    let built = source::within_limit(content.len() as u64, &options.limits).and_then(|()| match kind {
+        SourceKind::Jsonl => document::of_inline_record(options, uri, content, metadata, counter),
+        kind => document::of_text(kind, options, uri, None, content, metadata, counter),
+    });
+    built.map_err(|error| Failure { uri: uri.to_owned(), error })
+}

@@ -115,6 +115,32 @@ impl Filter {
     }
 }
 
+/// The regular expression that matches what a glob matches, whole. `*` and `?` stop at `/`, `**` does not, and `**/`
+/// also matches nothing, so `**/a` finds `a`.
+pub fn glob_to_regex(glob: &str) -> String {
+    let mut out = String::from("^");
+    let mut rest = glob;
+    while let Some(c) = rest.chars().next() {
+        let (token, taken) = match c {
+            '*' if rest.starts_with("**/") => ("(.*/)?", 3),
+            '*' if rest.starts_with("**") => (".*", 2),
+            '*' => ("[^/]*", 1),
+            '?' => ("[^/]", 1),
+            _ => {
+                if !c.is_alphanumeric() && c != '/' && c != '_' && !c.is_whitespace() {
+                    out.push('\\');
+                }
+                out.push(c);
+                ("", c.len_utf8())
+            }
+        };
+        out.push_str(token);
+        rest = &rest[taken..];
+    }
+    out.push('$');
+    out
+}
+
 fn parse_clause(key: &str, value: &Value) -> Result<Clause> {
     if let Some(path) = key.strip_prefix("metadata.") {
         if path.is_empty() {
@@ -201,6 +227,13 @@ mod tests {
         assert!(filter.clauses.contains(&Clause::Metadata("team".into(), vec![json!("a"), json!(1)])));
         let time = Clause::Time(Field::PublishedAt, vec![(Bound::Lt, "2026-01-01T00:00:00Z".into())]);
         assert!(filter.clauses.contains(&time));
+    }
+
+    #[test]
+    fn globs_become_regular_expressions() {
+        assert_eq!(glob_to_regex("src/**/*.rs"), "^src/(.*/)?[^/]*\\.rs$");
+        assert_eq!(glob_to_regex("a+(b)|c"), "^a\\+\\(b\\)\\|c$");
+        assert_eq!(glob_to_regex("docs/**"), "^docs/.*$");
     }
 
     #[test]

@@ -52,6 +52,16 @@ impl Trace {
         }));
     }
 
+    /// Records the score that `stage` would give to a candidate it did not find itself.
+    pub fn fill(&mut self, stage: Stage, chunk_id: i64, score: f64) {
+        self.entries.push(Entry { stage, chunk_id, rank_before: None, rank_after: None, score: Some(score) });
+    }
+
+    /// The rank of a candidate after `stage`.
+    pub fn rank(&self, stage: Stage, chunk_id: i64) -> Option<u32> {
+        self.entries.iter().find(|e| e.stage == stage && e.chunk_id == chunk_id).and_then(|e| e.rank_after)
+    }
+
     /// The score that `stage` gave to a candidate.
     pub fn score(&self, stage: Stage, chunk_id: i64) -> Option<f64> {
         self.entries.iter().find(|e| e.stage == stage && e.chunk_id == chunk_id).and_then(|e| e.score)
@@ -69,5 +79,7 @@ mod tests {
         assert_eq!(trace.entries[1].rank_after, Some(2));
         assert_eq!(trace.score(Stage::Dense, 3), Some(0.8));
         assert_eq!(trace.score(Stage::Bm25, 3), None);
+        trace.fill(Stage::Bm25, 3, 1.5);
+        assert_eq!((trace.score(Stage::Bm25, 3), trace.rank(Stage::Bm25, 3)), (Some(1.5), None));
     }
 }

@@ -1,0 +1,142 @@
+//! What the engine asks of the operating system.
+//!
+//! Owns the inherited socket, credentials of a peer, priorities, limits and `/proc`. It is the one file of the engine
+//! with unsafe code, for the one thing that cannot be said otherwise: taking over a descriptor that is known by number.
+
+use rag_core::{Error, Kind, Result};
+use rustix::net::RecvFlags;
+use rustix::process::{Pid, Resource, Rlimit, Signal};
+use std::os::fd::{AsFd, RawFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+
+fn failed(what: &str, error: rustix::io::Errno) -> Error {
+    Error::new(Kind::Io, format!("could not {what}: {error}"))
+}
+
+/// Takes over the listening socket that the supervisor left open as descriptor `fd`, and keeps children from
+/// inheriting it.
+#[allow(unsafe_code)]
+pub fn take_listener(fd: RawFd) -> Result<UnixListener> {
+    use std::os::fd::FromRawFd;
+    // The type check comes before ownership is taken: a wrong number must not close somebody's file.
+    // SAFETY: borrowed for this block only, while nothing in this process closes descriptors.
+    let borrowed = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
+    let listening = rustix::net::sockopt::socket_acceptconn(borrowed);
+    if fd <= 2 || listening != Ok(true) {
+        return Err(Error::invalid(format!("descriptor {fd} is not a listening socket")).with_hint(
+            "The server starts the engine by itself; to try it alone use pg_rag_engine serve --socket PATH.",
+        ));
+    }
+    rustix::io::fcntl_setfd(borrowed, rustix::io::FdFlags::CLOEXEC).map_err(|e| failed("mark the socket", e))?;
+    // SAFETY: the descriptor was just seen to be an open socket, and by the contract of --listen-fd nobody else in this
+    // process owns it.
+    Ok(unsafe { UnixListener::from_raw_fd(fd) })
+}
+
+/// Fails unless the process at the other end runs as the same user.
+pub fn check_peer(stream: &UnixStream) -> Result<()> {
+    let peer = rustix::net::sockopt::socket_peercred(stream).map_err(|e| failed("identify a peer", e))?;
+    if peer.uid != rustix::process::geteuid() {
+        return Err(Error::new(Kind::Forbidden, format!("user {} may not talk to the engine", peer.uid.as_raw())));
+    }
+    Ok(())
+}
+
+/// Whether the other end has closed its side. A peer that waits for an answer has nothing to say, so silence means it
+/// is there.
+pub fn is_gone(stream: &UnixStream) -> bool {
+    let mut byte = [0_u8; 1];
+    match rustix::net::recv(stream.as_fd(), &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+        Ok((_, length)) => length == 0,
+        Err(e) => e != rustix::io::Errno::AGAIN && e != rustix::io::Errno::INTR,
+    }
+}
+
+/// Ends the process when standard input ends: whoever started it is gone. The second line of defence after the death
+/// signal that the starter asks for.
+pub fn end_with_stdin() {
+    let watch = || {
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        end_self();
+    };
+    if let Err(e) = std::thread::Builder::new().name("stdin".into()).spawn(watch) {
+        crate::log(&format!("could not watch standard input: {e}"));
+    }
+}
+
+/// Ends the process as a SIGTERM does: no destructor of a native library runs while its threads are busy.
+pub fn end_self() {
+    let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::TERM);
+}
+
+/// Makes the kernel kill this process when the thread that started it ends, and ends it now if that happened already.
+pub fn die_with_parent(parent: u32) {
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    let is_parent = |pid: Pid| u32::try_from(pid.as_raw_nonzero().get()).ok() == Some(parent);
+    if !rustix::process::getppid().is_some_and(is_parent) {
+        end_self();
+    }
+}
+
+/// Lowers the priority of the calling thread, and of the threads that it starts from now on.
+pub fn lower_priority() {
+    // On Linux a nice value belongs to a thread, whatever POSIX says.
+    let _ = rustix::process::setpriority_process(None, 10);
+}
+
+/// Tells the kernel to rather kill this process than a PostgreSQL backend when memory runs out.
+pub fn prefer_as_victim(score: u32) {
+    // Fails where /proc is not mounted; then the kernel decides by size, which usually hits the same process.
+    let _ = std::fs::write("/proc/self/oom_score_adj", score.to_string());
+}
+
+/// Allows as many open files as the administrator lets this process have.
+pub fn raise_open_files() {
+    let mut limit = rustix::process::getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    let _ = rustix::process::setrlimit(Resource::Nofile, limit);
+}
+
+/// Limits the address space of this process, and forbids core files (which would hold users' documents).
+pub fn limit_memory(bytes: u64) -> Result<()> {
+    let fixed = |n| Rlimit { current: Some(n), maximum: Some(n) };
+    rustix::process::setrlimit(Resource::Core, fixed(0)).map_err(|e| failed("forbid core files", e))?;
+    if bytes > 0 {
+        rustix::process::setrlimit(Resource::As, fixed(bytes)).map_err(|e| failed("limit memory", e))?;
+    }
+    Ok(())
+}
+
+/// Resident memory of this process in bytes; 0 when it cannot be told.
+pub fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = statm.split(' ').nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);
+    pages * rustix::param::page_size() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_peer_is_noticed_and_a_silent_one_is_not() {
+        let (ours, theirs) = UnixStream::pair().expect("pair");
+        assert!(!is_gone(&ours));
+        drop(theirs);
+        assert!(is_gone(&ours));
+    }
+
+    #[test]
+    fn a_descriptor_that_does_not_listen_is_refused() {
+        use std::os::fd::AsRawFd;
+        let file = tempfile::tempfile().expect("file");
+        assert!(take_listener(file.as_raw_fd()).is_err());
+        assert!(take_listener(0).is_err());
+        assert!(file.metadata().is_ok(), "the file is still open");
+    }
+
+    #[test]
+    fn memory_is_told() {
+        assert!(resident_bytes() > 1 << 20);
+    }
+}

@@ -1,0 +1,133 @@
+//! The server: one listening socket, a thread for each connection.
+//!
+//! Owns starting and the state that connections share. The socket is made by the supervisor and inherited, so that
+//! callers that connect while the engine restarts wait in its backlog. The engine ends by SIGTERM (no handler), with its
+//! starter (death signal, end of standard input), or by a crash; nothing it holds needs saving.
+
+use crate::connection;
+use crate::inference::{self, Job};
+use crate::models::Models;
+use crate::os;
+use crate::queue::Queue;
+use rag_core::protocol::{Priority, Status};
+use rag_core::{Error, Kind, Result};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Connections served at once. Each costs a thread; a server with more backends than this needs a pooler anyway.
+const MAX_CONNECTIONS: usize = 1000;
+
+/// How the server runs.
+#[derive(Debug)]
+pub struct Options {
+    /// Model folder.
+    pub models: PathBuf,
+    /// ONNX Runtime's library.
+    pub onnxruntime: PathBuf,
+    /// Threads of each session.
+    pub threads: usize,
+    /// Where the file `ready` is written.
+    pub status_dir: Option<PathBuf>,
+}
+
+/// What all connections share.
+#[derive(Debug)]
+pub struct Engine {
+    /// Models.
+    pub models: Arc<Models>,
+    /// Requests that wait for inference.
+    pub queue: Arc<Queue<Job>>,
+    started: Instant,
+    connections: AtomicUsize,
+}
+
+impl Engine {
+    /// Starts the inference threads.
+    pub fn start(options: &Options) -> Result<Arc<Self>> {
+        let models = Arc::new(Models::new(options.models.clone(), options.onnxruntime.clone()));
+        let queue = Arc::new(Queue::default());
+        for lane in [Priority::Interactive, Priority::Bulk] {
+            inference::start(lane, queue.clone(), models.clone(), options.threads)?;
+        }
+        Ok(Arc::new(Self { models, queue, started: Instant::now(), connections: AtomicUsize::new(0) }))
+    }
+
+    /// How the engine is.
+    pub fn status(&self) -> Status {
+        Status {
+            pid: std::process::id(),
+            memory: os::resident_bytes(),
+            models: self.models.names(),
+            parse_workers: 0,
+            queued: u32::try_from(self.queue.len()).unwrap_or(u32::MAX),
+            uptime_seconds: self.started.elapsed().as_secs(),
+        }
+    }
+}
+
+/// Serves `listener` until the process ends.
+pub fn run(listener: &UnixListener, options: &Options) -> Result<()> {
+    os::prefer_as_victim(500);
+    os::raise_open_files();
+    os::end_with_stdin();
+    let engine = Engine::start(options)?;
+    if let Some(folder) = &options.status_dir {
+        announce(folder)?;
+    }
+    crate::log(&format!("ready, process {}", std::process::id()));
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => admit(&engine, stream),
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => {
+                // Usually out of descriptors: the connections that end meanwhile free some.
+                crate::log(&format!("could not accept a connection: {e}"));
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+    }
+}
+
+/// Tells the supervisor that this start succeeded: a file `ready` with the process id, in place at once.
+fn announce(folder: &Path) -> Result<()> {
+    let (temporary, ready) = (folder.join("ready.tmp"), folder.join("ready"));
+    let written = std::fs::write(&temporary, format!("{}\n", std::process::id()));
+    written
+        .and_then(|()| std::fs::rename(&temporary, &ready))
+        .map_err(|e| Error::new(Kind::Io, format!("could not write \"{}\": {e}", ready.display())))
+}
+
+fn admit(engine: &Arc<Engine>, stream: UnixStream) {
+    if let Err(error) = os::check_peer(&stream) {
+        crate::log(&error.message);
+        connection::refuse(&stream, error);
+        return;
+    }
+    if engine.connections.fetch_add(1, Ordering::SeqCst) >= MAX_CONNECTIONS {
+        engine.connections.fetch_sub(1, Ordering::SeqCst);
+        let error = format!("the engine serves {MAX_CONNECTIONS} connections already");
+        connection::refuse(
+            &stream,
+            Error::new(Kind::LimitExceeded, error)
+                .with_hint("Retry later, or put a connection pooler before the server."),
+        );
+        return;
+    }
+    let admitted = Admitted(engine.clone());
+    let serve = move || connection::serve(&admitted.0, Arc::new(stream));
+    if let Err(e) = std::thread::Builder::new().name("connection".into()).spawn(serve) {
+        crate::log(&format!("could not start a thread for a connection: {e}"));
+    }
+}
+
+/// Counts a connection until it ends, however it ends.
+struct Admitted(Arc<Engine>);
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,101 @@
+//! Sources: what there is to read, and its bytes. The only part of this crate that touches a filesystem.
+//!
+//! A source lists items (identity, hash, size, place) and reads the bytes of one. It must not look into them further
+//! than its identity needs: a folder not at all, a file of records as far as their keys. Every opening goes through
+//! [`confine`].
+
+mod confine;
+mod file;
+mod jsonl;
+mod walk;
+
+use confine::Location;
+use rag_core::error::{Error, Kind, Result};
+use rag_core::source::{Failure, Item, Limits, SourceKind, SourceSpec};
+
+/// Items and failures of one page.
+const PAGE: usize = 1000;
+
+/// Receives pages of a listing.
+pub type Emit<'a> = dyn FnMut(Vec<Item>, Vec<Failure>) -> Result<()> + 'a;
+
+/// A place that holds documents.
+trait Source {
+    /// Puts everything it holds into `pages`.
+    fn list(&self, pages: &mut Pages<'_, '_>) -> Result<()>;
+
+    /// The bytes of one item, no more than the limit.
+    fn read(&self, item: &Item) -> Result<Vec<u8>>;
+}
+
+/// Lists a source.
+pub fn list(spec: &SourceSpec, emit: &mut Emit<'_>) -> Result<()> {
+    let mut pages = Pages { emit, limits: &spec.options.limits, documents: 0, items: Vec::new(), failures: Vec::new() };
+    open(spec)?.list(&mut pages)?;
+    pages.flush()
+}
+
+/// The bytes of one item.
+pub fn read(spec: &SourceSpec, item: &Item) -> Result<Vec<u8>> {
+    open(spec)?.read(item)
+}
+
+/// The path of a file's document: the URI, which is relative to a folder and the name of a single file.
+pub fn path_of(_spec: &SourceSpec, item: &Item) -> String {
+    item.uri.clone()
+}
+
+fn open(spec: &SourceSpec) -> Result<Box<dyn Source + '_>> {
+    let location = Location::open(spec)?;
+    Ok(match spec.kind {
+        SourceKind::Jsonl => Box::new(jsonl::Records::new(spec, location)?),
+        SourceKind::Text | SourceKind::Markdown => Box::new(file::Files::new(spec, location)?),
+    })
+}
+
+/// Fails when a document of `size` bytes is larger than the limit.
+pub fn within_limit(size: u64, limits: &Limits) -> Result<()> {
+    if size <= limits.max_document_bytes {
+        return Ok(());
+    }
+    Err(Error::new(
+        Kind::LimitExceeded,
+        format!("document of {size} bytes is larger than max_document_bytes {}", limits.max_document_bytes),
+    )
+    .with_hint("Raise it in the source's options: {\"limits\": {\"max_document_bytes\": ...}}."))
+}
+
+/// Collects a listing into pages and counts documents.
+struct Pages<'a, 'b> {
+    emit: &'a mut Emit<'b>,
+    limits: &'a Limits,
+    documents: u64,
+    items: Vec<Item>,
+    failures: Vec<Failure>,
+}
+
+impl Pages<'_, '_> {
+    fn push(&mut self, found: std::result::Result<Item, Failure>) -> Result<()> {
+        self.documents += 1;
+        let max = self.limits.max_documents;
+        if self.documents > max {
+            return Err(Error::new(Kind::LimitExceeded, format!("source has more documents than max_documents {max}"))
+                .with_hint("Raise it in the source's options: {\"limits\": {\"max_documents\": ...}}."));
+        }
+        match found {
+            Ok(item) => self.items.push(item),
+            Err(failure) => self.failures.push(failure),
+        }
+        if self.items.len() + self.failures.len() >= PAGE { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if self.items.is_empty() && self.failures.is_empty() {
+            return Ok(());
+        }
+        (self.emit)(std::mem::take(&mut self.items), std::mem::take(&mut self.failures))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! Walking a folder: which files of it are documents, in one fixed order.
+//!
+//! The order is that of the names' bytes, folder by folder, so two listings of the same files are equal. Hidden entries
+//! are skipped. `.gitignore` files at and beneath the location are honoured, whether or not there is a repository;
+//! their patterns are matched by the `ignore` crate, while the walk is our own, because that crate opens paths by name and
+//! would follow what is swapped in meanwhile. Links to files are followed within the allowed paths; links to folders are not, as in
+//! git: their target is listed where it really is, and no loop can arise.
+
+use super::confine::{Location, read_at_most};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use rag_core::error::{Error, Kind, Result};
+use rag_core::source::{Failure, SourceKind, SourceOptions};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Bytes of a `.gitignore` that are read; git itself has no bound.
+const MAX_GITIGNORE: u64 = 1 << 20;
+
+/// Which files to take.
+pub struct Rules {
+    take: GlobSet,
+    leave: Gitignore,
+}
+
+impl Rules {
+    /// The rules of a source's options.
+    ///
+    /// A glob without a slash matches a file's name at any depth, one with a slash the path from the location; case
+    /// does not matter. `ignore` has the syntax of `.gitignore`.
+    pub fn new(kind: SourceKind, options: &SourceOptions) -> Result<Self> {
+        let usual = match kind {
+            SourceKind::Markdown => "*.{md,markdown,mdown,mkd}",
+            SourceKind::Text => "*.{txt,text,rst,adoc,org,log}",
+            SourceKind::Jsonl => "*.{jsonl,ndjson}",
+        };
+        let usual = [usual.to_owned()];
+        let globs: &[String] = if options.glob.is_empty() { &usual } else { &options.glob };
+        let mut take = GlobSetBuilder::new();
+        for glob in globs {
+            let anywhere = format!("**/{glob}");
+            let pattern =
+                if glob.contains('/') { glob.trim_start_matches("./").trim_start_matches('/') } else { &anywhere };
+            let built = GlobBuilder::new(pattern).case_insensitive(true).literal_separator(true).build();
+            take.add(built.map_err(|e| bad_glob("glob", glob, &e.kind().to_string()))?);
+        }
+        let mut leave = GitignoreBuilder::new("");
+        for glob in &options.ignore {
+            leave.add_line(None, glob).map_err(|e| bad_glob("ignore", glob, &e.to_string()))?;
+        }
+        Ok(Self {
+            take: take.build().map_err(|e| bad_glob("glob", &globs.join(", "), &e.to_string()))?,
+            leave: leave.build().map_err(|e| bad_glob("ignore", &options.ignore.join(", "), &e.to_string()))?,
+        })
+    }
+}
+
+fn bad_glob(option: &str, glob: &str, why: &str) -> Error {
+    Error::invalid(format!("option \"{option}\" has the bad pattern \"{glob}\""))
+        .with_detail(format!("It says: {why}."))
+}
+
+/// A folder being walked.
+struct Level {
+    /// Relative to the location.
+    path: PathBuf,
+    rules: Gitignore,
+    /// Entries still to visit, last first.
+    entries: Vec<(OsString, bool)>,
+}
+
+/// Visits every document of the folder: its relative path, or why something could not be looked at.
+pub fn walk(
+    location: &Location,
+    rules: &Rules,
+    visit: &mut dyn FnMut(std::result::Result<&str, Failure>) -> Result<()>,
+) -> Result<()> {
+    let top = read_level(location, PathBuf::new()).map_err(|e| Error::io(&location.given, &e))?;
+    let mut levels = vec![top];
+    while let Some(level) = levels.last_mut() {
+        let Some((name, folder)) = level.entries.pop() else {
+            levels.pop();
+            continue;
+        };
+        let path = level.path.join(&name);
+        if ignored(&levels, rules, &path, folder) || (!folder && !rules.take.is_match(&path)) {
+            continue;
+        }
+        // Without exact bytes the file could not be named again, neither here nor in the database.
+        let Some(utf8) = path.to_str() else {
+            visit(Err(unnameable(&path)))?;
+            continue;
+        };
+        if !folder {
+            visit(Ok(utf8))?;
+            continue;
+        }
+        match read_level(location, path.clone()) {
+            Ok(next) => levels.push(next),
+            Err(error) => visit(Err(Failure { uri: format!("{utf8}/"), error: Error::io(utf8, &error) }))?,
+        }
+    }
+    Ok(())
+}
+
+fn ignored(levels: &[Level], rules: &Rules, path: &Path, folder: bool) -> bool {
+    if rules.leave.matched(path, folder).is_ignore() {
+        return true;
+    }
+    // The innermost file that says something wins.
+    for level in levels.iter().rev() {
+        let inside = path.strip_prefix(&level.path).unwrap_or(path);
+        let verdict = level.rules.matched(inside, folder);
+        if !verdict.is_none() {
+            return verdict.is_ignore();
+        }
+    }
+    false
+}
+
+fn read_level(location: &Location, path: PathBuf) -> std::io::Result<Level> {
+    let mut entries = Vec::new();
+    for entry in location.folder(&path)?.entries()? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        let kind = entry.file_type()?;
+        if kind.is_symlink() && location.metadata(&path.join(&name)).is_ok_and(|m| m.is_dir()) {
+            continue;
+        }
+        entries.push((name, kind.is_dir()));
+    }
+    entries.sort_by(|a, b| b.0.cmp(&a.0));
+    Ok(Level { rules: gitignore(location, &path), path, entries })
+}
+
+/// The folder's own rules. One that cannot be read has no rules: git, too, only warns.
+fn gitignore(location: &Location, folder: &Path) -> Gitignore {
+    let mut builder = GitignoreBuilder::new("");
+    let bytes = location
+        .file(&folder.join(".gitignore"))
+        .and_then(|(mut file, size)| read_at_most(&mut file, size, MAX_GITIGNORE));
+    if let Ok(Some(bytes)) = bytes {
+        for line in crate::text::repair(&bytes).text.lines() {
+            // A bad pattern is skipped, as git does.
+            let _skipped = builder.add_line(None, line);
+        }
+    }
+    builder.build().unwrap_or_else(|_| Gitignore::empty())
+}
+
+fn unnameable(path: &Path) -> Failure {
+    let mut uri = String::new();
+    for part in path.as_os_str().as_encoded_bytes().utf8_chunks() {
+        uri.push_str(part.valid());
+        for byte in part.invalid() {
+            uri.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    let error = Error::new(Kind::BadContent, format!("name \"{uri}\" is not valid UTF-8"))
+        .with_hint("Rename it; bytes that are not valid are written as %XX.");
+    Failure { uri, error }
+}

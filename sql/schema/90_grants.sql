@@ -1,0 +1,30 @@
+-- Comments on the functions, and rights. Nothing is granted to PUBLIC; see docs/security.md for the recipes.
+
+COMMENT ON FUNCTION rag.create_collection(text, text) IS 'adds a collection with an embedding model; returns its key';
+COMMENT ON FUNCTION rag.drop_collection(text) IS 'drops a collection that has no sources';
+COMMENT ON FUNCTION rag.add_source(text, text, text, jsonb, text, text, double precision, text) IS
+    'adds a source (kind text, markdown or jsonl) at an absolute path; CALL rag.sync reads it; returns its key';
+COMMENT ON FUNCTION rag.alter_source(text, text, jsonb, text, double precision, boolean) IS
+    'changes what is given of a source; the next rag.sync applies it';
+COMMENT ON FUNCTION rag.drop_source(text) IS
+    'drops a source with its documents, chunks and vectors; returns the number of its documents';
+COMMENT ON FUNCTION rag.load_model(text, text, text) IS
+    'registers a folder with an ONNX file and tokenizer.json as a model (kind embedding); returns its key';
+COMMENT ON FUNCTION rag.ingest(text, text, text, jsonb, text, jsonb) IS
+    'stores and embeds one text (kind text or markdown) at once; the same uri again replaces it';
+COMMENT ON FUNCTION rag.ingest(bytea, text, text, jsonb, text, jsonb) IS
+    'stores and embeds one document given as bytes at once; the same uri again replaces it';
+COMMENT ON FUNCTION rag.sync_begin(text) IS 'step of rag.sync: starts a run and lists the source; returns the run';
+COMMENT ON FUNCTION rag.sync_batch(bigint) IS 'step of rag.sync: reads and stores some documents; returns whether there may be more';
+COMMENT ON FUNCTION rag.sync_fail(bigint, text) IS 'step of rag.sync: records why a run failed';
+COMMENT ON FUNCTION rag.search(text, integer, jsonb, text, text, integer, integer, text, text, jsonb, vector) IS
+    'ranked, cited evidence for a query by dense vectors and BM25, fused; see docs/search.md for filter and settings';
+COMMENT ON FUNCTION rag.rrf(jsonb, integer, double precision[]) IS
+    'reciprocal rank fusion of ranked lists of ids: score = sum of weight / (rrf_k + rank), rank from 1';
+COMMENT ON FUNCTION rag.embed(text[], text) IS 'vectors of passages, one row per text; text over the window is cut with a warning';
+COMMENT ON FUNCTION rag.embed_query(text, text) IS 'vector of a query';
+COMMENT ON FUNCTION rag.count_tokens(text, text) IS 'tokens of a text for a model, special tokens included';
+COMMENT ON FUNCTION rag.health() IS 'one row: state of the engine (stopped until first use), its models and workers, and whether rag.repair is needed';
+
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA rag FROM PUBLIC;
+REVOKE ALL ON ALL PROCEDURES IN SCHEMA rag FROM PUBLIC;

@@ -1,0 +1,147 @@
+//! Collections, sources and models: adding, changing and dropping them.
+
+use crate::engine_client;
+use crate::error::OrRaise;
+use crate::guc;
+use crate::store::{collection, model, source};
+use pgrx::prelude::*;
+use pgrx::{JsonB, default};
+use rag_core::protocol::{Reply, Request};
+use rag_core::source::{SourceKind, SourceOptions};
+use rag_core::{Error, Kind, Result};
+use serde_json::Value;
+
+/// Adds a collection; without a model it gets that of the default collection.
+#[pg_extern(schema = "rag", volatile, parallel_unsafe)]
+fn create_collection(name: &str, model: default!(Option<&str>, "NULL")) -> i64 {
+    let create = || {
+        let name = named("collection", name)?;
+        let model = match model {
+            Some(model) => model::by_name(model)?,
+            None => collection::by_name("default")?.model,
+        };
+        collection::insert(name, &model)
+    };
+    create().or_raise()
+}
+
+/// Drops a collection that has no sources.
+#[pg_extern(schema = "rag", volatile, parallel_unsafe)]
+fn drop_collection(name: &str) {
+    collection::by_name(name).and_then(|collection| collection::delete(&collection)).or_raise()
+}
+
+/// Adds a source to a collection and returns its key.
+#[pg_extern(schema = "rag", volatile, parallel_unsafe)]
+#[allow(clippy::too_many_arguments)]
+fn add_source(
+    name: &str,
+    kind: &str,
+    location: &str,
+    options: default!(JsonB, "'{}'"),
+    collection: default!(&str, "'default'"),
+    project: default!(Option<&str>, "NULL"),
+    authority: default!(f64, 1),
+    schedule: default!(Option<&str>, "NULL"),
+) -> i64 {
+    let add = || {
+        let name = named("source", name)?;
+        if schedule.is_some() {
+            return Err(Error::unsupported("schedule is not supported yet")
+                .with_hint("Call rag.sync from a scheduler of your own."));
+        }
+        let kind: SourceKind = kind.parse()?;
+        let parsed = SourceOptions::parse(kind, &options.0)?;
+        let new = source::NewSource {
+            name,
+            kind: kind.name(),
+            location: absolute(location)?,
+            options: options.0,
+            text_search_config: source::resolve_config(&parsed.text_search_config)?,
+            project,
+            authority: checked_authority(authority)?,
+        };
+        source::insert(&collection::by_name(collection)?, new)?.ok_or_else(|| {
+            Error::new(Kind::AlreadyExists, format!("source \"{name}\" already exists"))
+                .with_hint("Change it with rag.alter_source, or remove it with rag.drop_source.")
+        })
+    };
+    add().or_raise()
+}
+
+/// Changes what is given of a source; the next sync applies it.
+#[pg_extern(schema = "rag", volatile, parallel_unsafe)]
+fn alter_source(
+    name: &str,
+    location: default!(Option<&str>, "NULL"),
+    options: default!(Option<JsonB>, "NULL"),
+    project: default!(Option<&str>, "NULL"),
+    authority: default!(Option<f64>, "NULL"),
+    enabled: default!(Option<bool>, "NULL"),
+) {
+    let alter = || {
+        let source = source::by_name(name, true)?;
+        let options: Option<Value> = options.map(|o| o.0);
+        let mut config = None;
+        if source.kind == source::INLINE && (location.is_some() || options.is_some()) {
+            return Err(Error::invalid(format!("source \"{name}\" holds inline documents"))
+                .with_detail("It has neither a location nor options."));
+        }
+        if let Some(options) = &options {
+            let parsed = SourceOptions::parse(source.kind.parse()?, options)?;
+            config = Some(source::resolve_config(&parsed.text_search_config)?);
+        }
+        let location = location.map(absolute).transpose()?;
+        let authority = authority.map(checked_authority).transpose()?;
+        source::update(source.id, location, options, config, project, authority, enabled)
+    };
+    alter().or_raise()
+}
+
+/// Drops a source with everything that came from it; returns the number of its documents.
+#[pg_extern(schema = "rag", volatile, parallel_unsafe)]
+fn drop_source(name: &str) -> i64 {
+    source::by_name(name, true).and_then(|source| source::delete(&source)).or_raise()
+}
+
+/// Registers a model folder and returns its key.
+#[pg_extern(schema = "rag", volatile, parallel_unsafe)]
+fn load_model(name: &str, kind: &str, path: &str) -> i64 {
+    let load = || {
+        let name = named("model", name)?;
+        match kind {
+            "embedding" => {}
+            "reranker" => return Err(Error::unsupported("model kind \"reranker\" is not supported yet")),
+            other => return Err(rag_core::error::unknown_key("model kind", other, &["embedding", "reranker"])),
+        }
+        let request = Request::DescribeModel { name: name.to_owned(), path: path.to_owned() };
+        match engine_client::ask(&request, guc::waits())? {
+            Reply::Model(spec) => model::insert(&spec),
+            _ => Err(Error::new(Kind::Connection, "the engine broke the protocol")),
+        }
+    };
+    load().or_raise()
+}
+
+fn named<'a>(what: &str, name: &'a str) -> Result<&'a str> {
+    match name.trim() {
+        "" => Err(Error::invalid(format!("name of the {what} is empty"))),
+        trimmed if trimmed == name => Ok(name),
+        _ => Err(Error::invalid(format!("name \"{name}\" begins or ends with white space"))),
+    }
+}
+
+fn absolute(location: &str) -> Result<&str> {
+    if location.starts_with('/') {
+        return Ok(location);
+    }
+    Err(Error::invalid(format!("location \"{location}\" is not an absolute path"))
+        .with_hint("Give the path as the server sees it, beginning with a slash."))
+}
+
+fn checked_authority(authority: f64) -> Result<f64> {
+    if authority > 0.0 && authority <= 1.0 {
+        return Ok(authority);
+    }
+    Err(Error::invalid(format!("authority must be above 0 and at most 1, not {authority}")))
+}

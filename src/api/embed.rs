@@ -1,0 +1,90 @@
+//! Inference on its own: vectors and token counts.
+
+use crate::engine_client;
+use crate::error::{self, OrRaise};
+use crate::guc;
+use crate::retrieve;
+use crate::store::collection;
+use crate::store::model::{self, Model};
+use crate::vector::Vector;
+use pgrx::default;
+use pgrx::iter::TableIterator;
+use pgrx::prelude::*;
+use rag_core::protocol::{Input, Priority, Reply, Request};
+use rag_core::{Error, Kind, Result};
+
+/// The named model, or that of the default collection.
+fn model_or_default(name: Option<&str>) -> Result<Model> {
+    match name {
+        Some(name) => model::by_name(name),
+        None => Ok(collection::by_name("default")?.model),
+    }
+}
+
+fn warn_cut(model: &Model, cut: usize, of: usize) {
+    if cut > 0 {
+        error::warn(
+            format!("{cut} of {of} texts exceed the window of model \"{}\" and were cut", model.spec.name),
+            Some(&format!("The window is {} tokens; see rag.count_tokens.", model.spec.max_tokens)),
+        );
+    }
+}
+
+fn broken() -> Error {
+    Error::new(Kind::Connection, "the engine broke the protocol")
+}
+
+/// Embeds passages: one row per text, in order; a null text has a null embedding.
+#[pg_extern(schema = "rag", stable, parallel_restricted, cost = 10000)]
+fn embed(
+    texts: Vec<Option<String>>,
+    model: default!(Option<&str>, "NULL"),
+) -> TableIterator<'static, (name!(ordinal, i32), name!(embedding, Option<Vector>))> {
+    let run = || {
+        let model = model_or_default(model)?;
+        let present: Vec<String> = texts.iter().flatten().cloned().collect();
+        let mut vectors = Vec::with_capacity(present.len());
+        if !present.is_empty() {
+            let of = present.len();
+            let request = Request::Embed {
+                model: model.spec.clone(),
+                texts: present,
+                input: Input::Passage,
+                priority: Priority::Interactive,
+            };
+            let Reply::Embeddings(embeddings) = engine_client::ask(&request, guc::waits())? else {
+                return Err(broken());
+            };
+            warn_cut(&model, embeddings.truncated.iter().filter(|t| **t).count(), of);
+            vectors = embeddings.rows()?;
+        }
+        let mut vectors = vectors.into_iter();
+        Ok(texts.into_iter().map(|text| text.and_then(|_| vectors.next()).map(Vector)).collect::<Vec<_>>())
+    };
+    TableIterator::new(run().or_raise().into_iter().zip(1..).map(|(embedding, ordinal)| (ordinal, embedding)))
+}
+
+/// Embeds a query.
+#[pg_extern(schema = "rag", stable, parallel_restricted, cost = 10000)]
+fn embed_query(query: &str, model: default!(Option<&str>, "NULL")) -> Vector {
+    let run = || {
+        let model = model_or_default(model)?;
+        let (vector, cut) = retrieve::embed_query(&model, query, guc::waits())?;
+        warn_cut(&model, usize::from(cut), 1);
+        Ok(Vector(vector))
+    };
+    run().or_raise()
+}
+
+/// Tokens of a text, special tokens included.
+#[pg_extern(schema = "rag", stable, parallel_restricted, cost = 1000)]
+fn count_tokens(text: &str, model: default!(Option<&str>, "NULL")) -> i32 {
+    let run = || {
+        let request = Request::CountTokens { model: model_or_default(model)?.spec, texts: vec![text.to_owned()] };
+        match engine_client::ask(&request, guc::waits())? {
+            Reply::Counts(counts) => counts.first().map(|count| *count as i32).ok_or_else(broken),
+            _ => Err(broken()),
+        }
+    };
+    run().or_raise()
+}

@@ -1,0 +1,90 @@
+//! The only place that raises: turns [`rag_core::Error`] into a PostgreSQL error.
+//!
+//! Everything else in this crate returns `Result`; functions in [`crate::api`] hand their result to [`OrRaise`].
+
+use pgrx::PgSqlErrorCode as Code;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgLogLevel, pg_sys};
+use rag_core::{Error, Kind, Result};
+
+fn sqlstate(kind: Kind) -> Code {
+    match kind {
+        Kind::InvalidArgument => Code::ERRCODE_INVALID_PARAMETER_VALUE,
+        Kind::NotFound => Code::ERRCODE_UNDEFINED_OBJECT,
+        Kind::AlreadyExists => Code::ERRCODE_DUPLICATE_OBJECT,
+        Kind::NotReady => Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        Kind::Unsupported => Code::ERRCODE_FEATURE_NOT_SUPPORTED,
+        Kind::LimitExceeded => Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        Kind::Forbidden => Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+        Kind::FileMissing => Code::ERRCODE_UNDEFINED_FILE,
+        Kind::Io => Code::ERRCODE_IO_ERROR,
+        Kind::BadContent => Code::ERRCODE_DATA_EXCEPTION,
+        Kind::OutOfMemory => Code::ERRCODE_OUT_OF_MEMORY,
+        Kind::Connection => Code::ERRCODE_CONNECTION_FAILURE,
+        Kind::InTransaction => Code::ERRCODE_INVALID_TRANSACTION_TERMINATION,
+        Kind::InUse => Code::ERRCODE_OBJECT_IN_USE,
+        Kind::Internal => Code::ERRCODE_INTERNAL_ERROR,
+    }
+}
+
+fn report(error: Error) -> ErrorReport {
+    let mut report = ErrorReport::new(sqlstate(error.kind), error.message, "pg_rag");
+    if let Some(detail) = error.detail {
+        report = report.set_detail(detail);
+    }
+    if let Some(hint) = error.hint {
+        report = report.set_hint(hint);
+    }
+    report
+}
+
+/// Raises `error` as a PostgreSQL ERROR.
+pub fn raise(error: Error) -> ! {
+    report(error).report(PgLogLevel::ERROR);
+    unreachable!("an error report of level ERROR does not return")
+}
+
+/// Sends a warning to the client.
+pub fn warn(message: String, hint: Option<&str>) {
+    let mut report = ErrorReport::new(Code::ERRCODE_WARNING, message, "pg_rag");
+    if let Some(hint) = hint {
+        report = report.set_hint(hint);
+    }
+    report.report(PgLogLevel::WARNING);
+}
+
+/// Sends a notice to the client.
+pub fn notice(message: String) {
+    ErrorReport::new(Code::ERRCODE_SUCCESSFUL_COMPLETION, message, "pg_rag").report(PgLogLevel::NOTICE);
+}
+
+/// Ends a SQL function: the value, or the error raised.
+pub trait OrRaise<T> {
+    /// The value, or the error raised.
+    fn or_raise(self) -> T;
+}
+
+impl<T> OrRaise<T> for Result<T> {
+    fn or_raise(self) -> T {
+        self.unwrap_or_else(|error| raise(error))
+    }
+}
+
+/// An error that PostgreSQL raised inside a subtransaction, as ours.
+pub fn from_postgres(caught: pg_sys::panic::CaughtError) -> Error {
+    use pg_sys::panic::CaughtError::{ErrorReport, PostgresError, RustPanic};
+    let report = match &caught {
+        PostgresError(report) | ErrorReport(report) => report,
+        RustPanic { ereport, .. } => ereport,
+    };
+    let kind = match report.sql_error_code() {
+        Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED => Kind::LimitExceeded,
+        Code::ERRCODE_OUT_OF_MEMORY => Kind::OutOfMemory,
+        Code::ERRCODE_INTERNAL_ERROR => Kind::Internal,
+        _ => Kind::BadContent,
+    };
+    let mut error = Error::new(kind, report.message());
+    error.detail = report.detail().map(str::to_owned);
+    error.hint = report.hint().map(str::to_owned);
+    error
+}

@@ -1,0 +1,171 @@
+//! Settings of the server and the session: one table.
+//!
+//! Read by [`crate::api`] and [`crate::worker`] only and passed down, so that nothing below depends on a session.
+//! Session-settable: what a user may tune for one query. Superuser: what opens the file system. Reload: what the
+//! launcher hands to the engine when it starts it.
+
+use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
+use std::ffi::{CStr, CString};
+use std::time::Duration;
+
+static ALLOWED_PATHS: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
+static ENGINE_PATH: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
+static ONNXRUNTIME_PATH: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
+static MODEL_PATH: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
+static ENGINE_THREADS: GucSetting<i32> = GucSetting::<i32>::new(0);
+static PARSE_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(2);
+static REQUEST_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(300_000);
+static START_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(30_000);
+
+/// Most threads of one inference session.
+pub const MAX_ENGINE_THREADS: i32 = 256;
+/// Most parse workers.
+pub const MAX_PARSE_WORKERS: i32 = 64;
+/// Longest wait for the engine, in milliseconds.
+pub const MAX_TIMEOUT: i32 = 24 * 3_600_000;
+
+/// Defines all settings and reserves their prefix.
+pub fn define() {
+    GucRegistry::define_string_guc(
+        c"pg_rag.allowed_paths",
+        c"Sets the folders that sources may read, separated by commas.",
+        c"Empty: sources can read no files. Symbolic links that lead out of an allowed folder are refused.",
+        &ALLOWED_PATHS,
+        GucContext::Suset,
+        GucFlags::SUPERUSER_ONLY,
+    );
+    GucRegistry::define_string_guc(
+        c"pg_rag.engine_path",
+        c"Sets the path of the engine program.",
+        c"Empty: pg_rag/pg_rag_engine in the server's library folder. Takes effect when the engine starts next.",
+        &ENGINE_PATH,
+        GucContext::Sighup,
+        GucFlags::SUPERUSER_ONLY,
+    );
+    GucRegistry::define_string_guc(
+        c"pg_rag.onnxruntime_path",
+        c"Sets the path of the ONNX Runtime library.",
+        c"Empty: pg_rag/libonnxruntime.so in the server's library folder. Takes effect when the engine starts next.",
+        &ONNXRUNTIME_PATH,
+        GucContext::Sighup,
+        GucFlags::SUPERUSER_ONLY,
+    );
+    GucRegistry::define_string_guc(
+        c"pg_rag.model_path",
+        c"Sets the folder that holds model folders.",
+        c"Empty: pg_rag/models in the server's share folder. Takes effect when the engine starts next.",
+        &MODEL_PATH,
+        GucContext::Sighup,
+        GucFlags::SUPERUSER_ONLY,
+    );
+    GucRegistry::define_int_guc(
+        c"pg_rag.engine_threads",
+        c"Sets the number of threads of one inference session.",
+        c"0: the number of cores. More threads than cores only slow it down. Takes effect when the engine starts next.",
+        &ENGINE_THREADS,
+        0,
+        MAX_ENGINE_THREADS,
+        GucContext::Sighup,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"pg_rag.parse_workers",
+        c"Sets the number of processes that parse documents.",
+        c"Each reads one document at a time. Takes effect when the engine starts next.",
+        &PARSE_WORKERS,
+        1,
+        MAX_PARSE_WORKERS,
+        GucContext::Sighup,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"pg_rag.request_timeout",
+        c"Sets the longest silence of the engine during one request.",
+        c"A request that hears nothing for so long fails. Listing a large folder is one request.",
+        &REQUEST_TIMEOUT,
+        100,
+        MAX_TIMEOUT,
+        GucContext::Userset,
+        GucFlags::UNIT_MS,
+    );
+    GucRegistry::define_int_guc(
+        c"pg_rag.start_timeout",
+        c"Sets the longest wait for the engine to start.",
+        c"The engine starts on first use and after a crash.",
+        &START_TIMEOUT,
+        100,
+        MAX_TIMEOUT,
+        GucContext::Userset,
+        GucFlags::UNIT_MS,
+    );
+    // SAFETY: called once, from _PG_init, with a zero-terminated constant.
+    unsafe { pg_sys::MarkGUCPrefixReserved(c"pg_rag".as_ptr()) };
+}
+
+fn text(setting: &GucSetting<Option<CString>>) -> String {
+    setting.get().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// The allowed folders.
+pub fn allowed_paths() -> Vec<String> {
+    text(&ALLOWED_PATHS).split(',').map(str::trim).filter(|p| !p.is_empty()).map(str::to_owned).collect()
+}
+
+/// How long a client waits for the engine.
+#[derive(Debug, Clone, Copy)]
+pub struct Waits {
+    /// Longest silence during a request.
+    pub request: Duration,
+    /// Longest wait for the engine to start.
+    pub start: Duration,
+}
+
+/// How long this session waits for the engine.
+pub fn waits() -> Waits {
+    let millis = |setting: &GucSetting<i32>| Duration::from_millis(u64::try_from(setting.get()).unwrap_or(0));
+    Waits { request: millis(&REQUEST_TIMEOUT), start: millis(&START_TIMEOUT) }
+}
+
+/// What the launcher tells the engine.
+#[derive(Debug, Clone)]
+pub struct EngineSettings {
+    /// Path of the program.
+    pub program: String,
+    /// Path of libonnxruntime.
+    pub onnxruntime: String,
+    /// Folder of models.
+    pub models: String,
+    /// Threads of a session, 0 for the number of cores.
+    pub threads: i32,
+    /// Parse workers.
+    pub parse_workers: i32,
+}
+
+/// What the launcher tells the engine, with defaults filled in.
+pub fn engine_settings() -> EngineSettings {
+    let or = |value: String, default: String| if value.is_empty() { default } else { value };
+    let library = library_folder();
+    EngineSettings {
+        program: or(text(&ENGINE_PATH), format!("{library}/pg_rag/pg_rag_engine")),
+        onnxruntime: or(text(&ONNXRUNTIME_PATH), format!("{library}/pg_rag/libonnxruntime.so")),
+        models: or(text(&MODEL_PATH), format!("{}/pg_rag/models", share_folder())),
+        threads: ENGINE_THREADS.get(),
+        parse_workers: PARSE_WORKERS.get(),
+    }
+}
+
+fn library_folder() -> String {
+    // SAFETY: the server fills this zero-terminated array before any extension is loaded.
+    unsafe { CStr::from_ptr((&raw const pg_sys::pkglib_path).cast()) }.to_string_lossy().into_owned()
+}
+
+fn share_folder() -> String {
+    let mut buffer = [0; pg_sys::MAXPGPATH as usize];
+    // SAFETY: my_exec_path is filled at server start, and the function writes at most MAXPGPATH bytes with a zero.
+    unsafe {
+        pg_sys::get_share_path((&raw const pg_sys::my_exec_path).cast(), buffer.as_mut_ptr());
+        CStr::from_ptr(buffer.as_ptr())
+    }
+    .to_string_lossy()
+    .into_owned()
+}

@@ -1,0 +1,136 @@
+//! The dense leg: nearest chunks by cosine. The only file that names pgvector's operators.
+//!
+//! Without a filter the HNSW index of the collection is scanned, iteratively, so that invisible rows do not shrink the
+//! result; with a filter, with `exact`, or when the index gives fewer rows than wanted, all vectors that pass are
+//! compared. Scores are cosine similarities of half-precision vectors either way.
+
+use super::filter;
+use crate::engine_client;
+use crate::guc::Waits;
+use crate::spi;
+use crate::store::collection::{self, Collection};
+use crate::store::model::Model;
+use rag_core::protocol::{Input, Priority, Reply, Request as EngineRequest};
+use rag_core::query::Request;
+use rag_core::{Error, Kind, Result};
+
+/// pgvector's bounds of hnsw.ef_search.
+const EF_SEARCH: (u32, u32) = (40, 1000);
+
+/// What the dense leg found.
+#[derive(Debug)]
+pub struct Dense {
+    /// Chunk and cosine similarity, best first; ties by chunk.
+    pub found: Vec<(i64, f64)>,
+    vector: Vec<f32>,
+    schema: String,
+}
+
+/// The vector of a query, and whether its text was cut at the window.
+pub fn embed_query(model: &Model, query: &str, waits: Waits) -> Result<(Vec<f32>, bool)> {
+    let request = EngineRequest::Embed {
+        model: model.spec.clone(),
+        texts: vec![query.to_owned()],
+        input: Input::Query,
+        priority: Priority::Interactive,
+    };
+    let Reply::Embeddings(embeddings) = engine_client::ask(&request, waits)? else {
+        return Err(Error::new(Kind::Connection, "the engine broke the protocol"));
+    };
+    let cut = embeddings.truncated.first().copied().unwrap_or(false);
+    let vector = embeddings.rows()?.pop().ok_or_else(|| Error::internal("no vector came back"))?;
+    Ok((vector, cut))
+}
+
+/// A vector given by the caller, if it fits the collection's model.
+pub fn checked(collection: &Collection, vector: Vec<f32>) -> Result<Vec<f32>> {
+    let wanted = collection.model.spec.dimensions as usize;
+    if vector.len() != wanted {
+        return Err(Error::invalid(format!(
+            "query_embedding has {} dimensions and model \"{}\" has {wanted}",
+            vector.len(),
+            collection.model.spec.name
+        )));
+    }
+    Ok(vector)
+}
+
+impl Dense {
+    /// Finds the nearest `candidate_k` chunks that pass the filter.
+    pub fn search(collection: &Collection, request: &Request, vector: Vec<f32>) -> Result<Self> {
+        let schema = collection::vector_schema()?;
+        let mut dense = Self { found: Vec::new(), vector, schema };
+        let wanted = request.settings.candidate_k as usize;
+        if !request.settings.exact && request.filter.is_empty() {
+            dense.found = dense.by_index(collection, wanted)?;
+        }
+        if dense.found.len() < wanted {
+            dense.found = dense.exactly(collection, request, wanted)?;
+        }
+        Ok(dense)
+    }
+
+    /// Distance of a row's vector `e.embedding` to the parameter $1.
+    fn distance(&self, collection: &Collection) -> String {
+        let (schema, dimensions) = (&self.schema, collection.model.spec.dimensions);
+        format!(
+            "(e.embedding::{schema}.halfvec({dimensions})) OPERATOR({schema}.<=>) \
+             $1::real[]::{schema}.halfvec({dimensions})"
+        )
+    }
+
+    fn by_index(&self, collection: &Collection, wanted: usize) -> Result<Vec<(i64, f64)>> {
+        let (model_id, collection_id) = (collection.model.id, collection.id);
+        // The keys stand in the text because only constants match the predicate of a partial index. No second sort key:
+        // it would keep the planner from the index. Ties are put in order outside.
+        let sql = format!(
+            "SELECT n.chunk_id, 1 - n.distance FROM (
+               SELECT e.chunk_id, {distance} AS distance
+                 FROM rag.chunk_embedding e JOIN rag.chunk c ON c.id = e.chunk_id
+                WHERE e.model_id = {model_id} AND e.collection_id = {collection_id} AND c.current
+                ORDER BY {distance} LIMIT {wanted}) n
+              ORDER BY n.distance, n.chunk_id",
+            distance = self.distance(collection),
+        );
+        let ef_search = (wanted as u32).clamp(EF_SEARCH.0, EF_SEARCH.1);
+        let settings = [
+            ("hnsw.ef_search", ef_search.to_string()),
+            ("hnsw.iterative_scan", "strict_order".to_owned()),
+            ("jit", "off".to_owned()),
+        ];
+        spi::with_settings(&settings, || spi::select(&sql, &[self.vector.clone().into()], pair))
+    }
+
+    fn exactly(&self, collection: &Collection, request: &Request, wanted: usize) -> Result<Vec<(i64, f64)>> {
+        let mut args = vec![self.vector.clone().into(), collection.model.id.into(), collection.id.into()];
+        let condition = filter::compile(&request.filter, &mut args);
+        // The offset keeps the planner from pushing the order into the subquery, where an index could serve it.
+        let sql = format!(
+            "SELECT n.chunk_id, 1 - n.distance FROM (
+               SELECT e.chunk_id, {distance} AS distance
+                 FROM rag.chunk_embedding e JOIN rag.chunk c ON c.id = e.chunk_id{joins}
+                WHERE e.model_id = $2 AND e.collection_id = $3 AND c.current AND {condition} OFFSET 0) n
+              ORDER BY n.distance, n.chunk_id LIMIT {wanted}",
+            distance = self.distance(collection),
+            joins = condition.joins,
+            condition = condition.sql,
+        );
+        spi::with_settings(&[("jit", "off".to_owned())], || spi::select(&sql, &args, pair))
+    }
+
+    /// Cosine similarities of given chunks; one that has no vector is left out.
+    pub fn scores_of(&self, collection: &Collection, ids: Vec<i64>) -> Result<Vec<(i64, f64)>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sql = format!(
+            "SELECT e.chunk_id, 1 - ({}) FROM rag.chunk_embedding e WHERE e.model_id = $2 AND e.chunk_id = ANY($3)",
+            self.distance(collection)
+        );
+        spi::select(&sql, &[self.vector.clone().into(), collection.model.id.into(), ids.into()], pair)
+    }
+}
+
+fn pair(row: &spi::Row<'_, '_>) -> Result<(i64, f64)> {
+    Ok((row.get(1)?, row.get(2)?))
+}

@@ -1,0 +1,103 @@
+//! Compiles a checked filter to a condition over `rag.chunk c`, `rag.document d` and `rag.source s`.
+//!
+//! The text consists of the clauses below and of parameter numbers; no value ever becomes text.
+
+use pgrx::JsonB;
+use pgrx::datum::DatumWithOid;
+use rag_core::query::filter::{Bound, Clause, Field, Filter, glob_to_regex};
+
+/// A condition and its parameters.
+#[derive(Debug)]
+pub struct Condition {
+    /// `true`, or clauses joined by AND.
+    pub sql: String,
+    /// Joins that the clauses need; empty when they need none.
+    pub joins: &'static str,
+}
+
+const JOINS: &str = " JOIN rag.document d ON d.id = c.document_id JOIN rag.source s ON s.id = c.source_id";
+
+/// Compiles a filter; its parameters are appended to `args`.
+pub fn compile(filter: &Filter, args: &mut Vec<DatumWithOid<'_>>) -> Condition {
+    let mut clauses = vec!["true".to_owned()];
+    for clause in &filter.clauses {
+        match clause {
+            Clause::OneOf(field, values) => {
+                let glob = matches!(field, Field::Path | Field::Uri);
+                let values: Vec<String> =
+                    if glob { values.iter().map(|v| glob_to_regex(v)).collect() } else { values.clone() };
+                let operator = if glob { "~" } else { "=" };
+                clauses.push(format!("{} {operator} ANY({})", column(*field), bind(args, values)));
+            }
+            Clause::Number(field, bounds) => {
+                for (bound, value) in bounds {
+                    let column = range_column(*field, *bound);
+                    clauses.push(format!("{column} {} {}", operator(*bound), bind(args, *value)));
+                }
+            }
+            Clause::Time(field, bounds) => {
+                for (bound, value) in bounds {
+                    let value = bind(args, value.clone());
+                    clauses.push(format!("{} {} {value}::timestamptz", column(*field), operator(*bound)));
+                }
+            }
+            Clause::Metadata(path, values) => {
+                let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+                let path = bind(args, path);
+                let values = bind(args, values.iter().cloned().map(JsonB).collect::<Vec<_>>());
+                // An array contains its members; a scalar contains itself.
+                clauses.push(format!(
+                    "EXISTS (SELECT FROM unnest({values}::jsonb[]) v
+                              WHERE coalesce(c.metadata #> {path}, d.metadata #> {path}) @> v)"
+                ));
+            }
+        }
+    }
+    let joins = if filter.is_empty() { "" } else { JOINS };
+    Condition { sql: clauses.join(" AND "), joins }
+}
+
+fn bind<'a, T: Into<DatumWithOid<'a>>>(args: &mut Vec<DatumWithOid<'a>>, value: T) -> String {
+    args.push(value.into());
+    format!("${}", args.len())
+}
+
+fn column(field: Field) -> &'static str {
+    match field {
+        Field::Source => "s.name",
+        Field::SourceKind => "s.kind",
+        Field::Project => "d.project",
+        Field::Language => "c.language",
+        Field::Repository => "d.repository",
+        Field::Path => "d.path",
+        Field::Ref => "d.ref",
+        Field::Commit => "d.commit",
+        Field::Role => "c.role",
+        Field::Speaker => "c.speaker",
+        Field::Uri => "d.uri",
+        Field::SymbolKind => "c.symbol_kind",
+        Field::Page => "c.page_start",
+        Field::Line => "c.line_start",
+        Field::PublishedAt => "d.published_at",
+    }
+}
+
+/// A chunk lies in a range of pages or lines when it has any of them: its end is compared with the lower bound and its
+/// start with the upper.
+fn range_column(field: Field, bound: Bound) -> &'static str {
+    let lower = matches!(bound, Bound::Gt | Bound::Gte);
+    match field {
+        Field::Page if lower => "c.page_end",
+        Field::Line if lower => "c.line_end",
+        other => column(other),
+    }
+}
+
+fn operator(bound: Bound) -> &'static str {
+    match bound {
+        Bound::Gt => ">",
+        Bound::Gte => ">=",
+        Bound::Lt => "<",
+        Bound::Lte => "<=",
+    }
+}

@@ -1,0 +1,137 @@
+//! From a query to evidence.
+//!
+//! dense leg ∥ bm25 leg → union, missing scores filled in → fusion → top_k → evidence. Every step writes to the trace,
+//! and the rows that are returned are read from it, so that an explanation cannot differ from the search it explains.
+//! Runs with the caller's rights: grants and policies on `rag.chunk` and `rag.document` decide what is seen.
+
+mod dense;
+mod evidence;
+mod filter;
+mod lexical;
+
+pub use evidence::Evidence;
+
+use crate::guc::Waits;
+use crate::store::collection::{self, Collection};
+use dense::Dense;
+use rag_core::query::Request;
+use rag_core::query::settings::{Mode, OnDegraded};
+use rag_core::rank::fuse::{Leg, rrf};
+use rag_core::rank::trace::{Stage, Trace};
+use rag_core::{Error, Kind, Result};
+use std::time::Instant;
+
+/// What a search found.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Rows, best first.
+    pub evidence: Vec<Evidence>,
+    /// Why a leg did not run, if one did not.
+    pub degraded: Option<String>,
+}
+
+/// Runs a search.
+pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits) -> Result<Outcome> {
+    let collection = collection::by_name(&request.collection)?;
+    let settings = &request.settings;
+    let mut trace = Trace::default();
+    let mut degraded = None;
+
+    let dense = match settings.mode {
+        Mode::Bm25 => None,
+        Mode::Hybrid | Mode::Dense => match dense_leg(&collection, request, query_embedding, waits, &mut trace) {
+            Ok(dense) => Some(dense),
+            Err(error) if may_degrade(request, &error) => {
+                degraded = Some(format!("dense leg did not run: {}", error.message));
+                None
+            }
+            Err(error) => return Err(error),
+        },
+    };
+    let bm25 = match settings.mode {
+        Mode::Dense => None,
+        Mode::Hybrid | Mode::Bm25 => Some(timed(Stage::Bm25, &mut trace, || lexical::search(&collection, request))?),
+    };
+
+    let candidates = settings.candidate_k as usize;
+    let dense_ids: Vec<i64> = dense.iter().flat_map(|d| d.found.iter().map(|(id, _)| *id)).collect();
+    let bm25_ids: Vec<i64> = bm25.iter().flat_map(|b| b.iter().take(candidates).map(|s| s.id)).collect();
+    trace.enter(Stage::Dense, dense.iter().flat_map(|d| d.found.iter().copied()));
+    trace.enter(Stage::Bm25, bm25.iter().flat_map(|b| b.iter().take(candidates).map(|s| (s.id, s.score))));
+    if let (Some(dense), Some(bm25)) = (&dense, &bm25) {
+        fill_missing(&collection, dense, bm25, &dense_ids, &bm25_ids, &mut trace)?;
+    }
+
+    let ranked: Vec<(i64, f64)> = match (&dense, &bm25) {
+        (Some(_), Some(_)) => {
+            let legs = [
+                Leg { name: "dense", weight: settings.dense_weight, ids: dense_ids },
+                Leg { name: "bm25", weight: settings.bm25_weight, ids: bm25_ids },
+            ];
+            let fused: Vec<(i64, f64)> = rrf(&legs, settings.rrf_k).into_iter().map(|f| (f.id, f.score)).collect();
+            trace.enter(Stage::Fusion, fused.iter().copied());
+            fused
+        }
+        (Some(dense), None) => dense.found.clone(),
+        (None, Some(bm25)) => bm25.iter().take(candidates).map(|s| (s.id, s.score)).collect(),
+        (None, None) => return Err(Error::internal("no leg ran")),
+    };
+    let top = &ranked[..ranked.len().min(request.top_k as usize)];
+    trace.enter(Stage::TopK, top.iter().copied());
+    let evidence = evidence::read(top, &trace)?;
+    Ok(Outcome { evidence, degraded })
+}
+
+/// Only a search whose other leg can answer alone, and whose caller agreed to it, goes on without the dense leg, and
+/// only when the engine is the reason.
+fn may_degrade(request: &Request, error: &Error) -> bool {
+    request.settings.mode == Mode::Hybrid
+        && request.settings.on_degraded == OnDegraded::Bm25
+        && matches!(error.kind, Kind::NotReady | Kind::Connection | Kind::FileMissing | Kind::OutOfMemory)
+}
+
+fn dense_leg(
+    collection: &Collection,
+    request: &Request,
+    query_embedding: Option<Vec<f32>>,
+    waits: Waits,
+    trace: &mut Trace,
+) -> Result<Dense> {
+    timed(Stage::Dense, trace, || {
+        let vector = match query_embedding {
+            Some(vector) => dense::checked(collection, vector)?,
+            None => dense::embed_query(&collection.model, &request.query, waits)?.0,
+        };
+        Dense::search(collection, request, vector)
+    })
+}
+
+/// Gives every candidate of one leg its score by the other.
+fn fill_missing(
+    collection: &Collection,
+    dense: &Dense,
+    bm25: &[rag_core::lexical::bm25::Scored],
+    dense_ids: &[i64],
+    bm25_ids: &[i64],
+    trace: &mut Trace,
+) -> Result<()> {
+    let without_dense: Vec<i64> = bm25_ids.iter().copied().filter(|id| !dense_ids.contains(id)).collect();
+    for (id, score) in dense.scores_of(collection, without_dense)? {
+        trace.fill(Stage::Dense, id, score);
+    }
+    for id in dense_ids.iter().filter(|id| !bm25_ids.contains(id)) {
+        // The leg scores every match, so what it did not score has no term of the query.
+        let score = bm25.iter().find(|s| s.id == *id).map_or(0.0, |s| s.score);
+        trace.fill(Stage::Bm25, *id, score);
+    }
+    Ok(())
+}
+
+fn timed<T>(stage: Stage, trace: &mut Trace, body: impl FnOnce() -> Result<T>) -> Result<T> {
+    let start = Instant::now();
+    let result = body();
+    trace.micros.push((stage, start.elapsed().as_micros() as u64));
+    result
+}
+
+pub use dense::embed_query;

@@ -1,0 +1,120 @@
+//! Table `rag.chunk`.
+//!
+//! A chunk that a new version of its document still has keeps its row: its content and key cannot change, only where it
+//! stands. Everything else of the old version is deleted.
+
+use crate::spi;
+use crate::store::source::Source;
+use pgrx::{JsonB, Uuid};
+use rag_core::document::{Chunk, Document};
+use rag_core::provenance::{ContentHash, chunk_key};
+use rag_core::{Error, Result};
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// A chunk's permanent identity.
+#[derive(Debug, Clone, Copy)]
+pub struct Identity {
+    /// Hash of its content.
+    pub content_sha256: ContentHash,
+    /// Its key.
+    pub key: Uuid,
+}
+
+/// The identities of a document's chunks, in their order.
+pub fn identities(source: &str, document: &Document) -> Vec<Identity> {
+    let mut seen: HashMap<ContentHash, u32> = HashMap::new();
+    let identify = |chunk: &Chunk| {
+        let content_sha256 = ContentHash::of(&chunk.content);
+        let occurrence = seen.entry(content_sha256).or_default();
+        let key = chunk_key(source, &document.uri, &content_sha256, *occurrence);
+        *occurrence += 1;
+        Identity { content_sha256, key: Uuid::from_bytes(*key.as_bytes()) }
+    };
+    document.chunks.iter().map(identify).collect()
+}
+
+/// The text whose lexemes are indexed for the BM25 leg.
+fn lexical_text(document: &Document, chunk: &Chunk) -> String {
+    let parts = [document.title.as_deref(), document.path.as_deref()].into_iter().flatten();
+    let parts = parts.chain(chunk.heading_path.iter().map(String::as_str));
+    parts.chain(chunk.context.as_deref()).chain([chunk.content.as_str()]).collect::<Vec<_>>().join("\n")
+}
+
+const LEXEMES: &str = "(SELECT t.tsv, (SELECT coalesce(sum(greatest(coalesce(cardinality(u.positions), 0), 1)), 0)
+                          FROM pg_catalog.unnest(t.tsv) u)::integer AS dl
+                   FROM (SELECT pg_catalog.to_tsvector($1::text::pg_catalog.regconfig, $2) AS tsv) t) l";
+
+/// Keys of the chunks a document has now.
+pub fn existing(document_id: i64) -> Result<HashMap<[u8; 16], i64>> {
+    let sql = "SELECT id, chunk_key FROM rag.chunk WHERE document_id = $1 AND current";
+    let rows = spi::select(sql, &[document_id.into()], |row| Ok((*row.get::<Uuid>(2)?.as_bytes(), row.get(1)?)))?;
+    Ok(rows.into_iter().collect())
+}
+
+/// Writes one chunk: a new row, or in place the row of `id`. Returns its id.
+pub fn write(
+    source: &Source,
+    document_id: i64,
+    document: &Document,
+    ordinal: usize,
+    identity: Identity,
+    id: Option<i64>,
+) -> Result<i64> {
+    let chunk = &document.chunks[ordinal];
+    let span = chunk.span;
+    let mut args = vec![
+        source.text_search_config.as_str().into(),
+        lexical_text(document, chunk).into(),
+        (ordinal as i32).into(),
+        chunk.context.clone().into(),
+        (chunk.token_count as i32).into(),
+        chunk.role.clone().into(),
+        chunk.heading_path.clone().into(),
+        (span.line_start as i32).into(),
+        (span.line_end as i32).into(),
+        (span.char_start as i64).into(),
+        (span.char_end as i64).into(),
+        JsonB(Value::Object(chunk.metadata.clone())).into(),
+        document.language.clone().into(),
+    ];
+    if let Some(id) = id {
+        args.push(id.into());
+        // An unchanged tsv must stay the same value, so that a move of lines alone touches no index.
+        let sql = format!(
+            "UPDATE rag.chunk k SET ordinal = $3, context = $4, token_count = $5, role = $6, heading_path = $7,
+                    line_start = $8, line_end = $9, char_start = $10, char_end = $11, metadata = $12, language = $13,
+                    tsv = CASE WHEN k.tsv = l.tsv THEN k.tsv ELSE l.tsv END, dl = l.dl
+               FROM {LEXEMES}
+              WHERE k.id = $14 AND (k.ordinal, k.context, k.token_count, k.role, k.heading_path, k.line_start,
+                    k.line_end, k.char_start, k.char_end, k.metadata, k.language, k.tsv)
+                    IS DISTINCT FROM ($3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, l.tsv)"
+        );
+        spi::execute(&sql, &args)?;
+        return Ok(id);
+    }
+    args.extend([
+        identity.key.into(),
+        document_id.into(),
+        chunk.content.as_str().into(),
+        identity.content_sha256.0.to_vec().into(),
+        source.collection_id.into(),
+        source.id.into(),
+    ]);
+    let sql = format!(
+        "INSERT INTO rag.chunk (ordinal, context, token_count, role, heading_path, line_start, line_end, char_start,
+                char_end, metadata, language, chunk_key, document_id, content, content_sha256, collection_id,
+                source_id, tsv, dl)
+         SELECT $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, l.tsv, l.dl
+           FROM {LEXEMES} RETURNING id"
+    );
+    spi::write(&sql, &args, |row| row.get(1))?.pop().ok_or_else(|| Error::internal("no chunk was written"))
+}
+
+/// Deletes chunks with their vectors.
+pub fn delete(ids: Vec<i64>) -> Result<()> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    spi::execute("DELETE FROM rag.chunk WHERE id = ANY($1)", &[ids.into()]).map(|_| ())
+}

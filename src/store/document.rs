@@ -1,0 +1,53 @@
+//! Table `rag.document`.
+
+use crate::spi;
+use crate::store::source::Source;
+use pgrx::JsonB;
+use rag_core::document::Document;
+use rag_core::{Error, Result};
+use serde_json::Value;
+
+/// A document's row after it was written.
+#[derive(Debug, Clone, Copy)]
+pub struct Written {
+    /// Key; a new version keeps the key of the old one.
+    pub id: i64,
+    /// Whether there was none before.
+    pub new: bool,
+}
+
+/// Adds a document, or replaces the row of its current version.
+pub fn upsert(source: &Source, document: &Document, options_sha256: &[u8], parser_version: &str) -> Result<Written> {
+    // xmax is 0 in a row that this statement inserted.
+    let sql = "INSERT INTO rag.document (source_id, uri, external_id, title, media_type, language, project, path,
+                      content_sha256, options_sha256, published_at, parser_version, role, metadata, repaired_bytes)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::timestamptz, $12, $13, $14, $15)
+               ON CONFLICT (source_id, uri) WHERE current DO UPDATE SET
+                      external_id = excluded.external_id, title = excluded.title, media_type = excluded.media_type,
+                      language = excluded.language, project = excluded.project, path = excluded.path,
+                      content_sha256 = excluded.content_sha256, options_sha256 = excluded.options_sha256,
+                      published_at = excluded.published_at, parser_version = excluded.parser_version,
+                      role = excluded.role, metadata = excluded.metadata, repaired_bytes = excluded.repaired_bytes,
+                      fetched_at = excluded.fetched_at
+               RETURNING id, xmax = 0";
+    let args = [
+        source.id.into(),
+        document.uri.as_str().into(),
+        document.external_id.clone().into(),
+        document.title.clone().into(),
+        document.media_type.as_str().into(),
+        document.language.clone().into(),
+        source.project.clone().into(),
+        document.path.clone().into(),
+        document.content_sha256.0.to_vec().into(),
+        options_sha256.to_vec().into(),
+        document.published_at.clone().into(),
+        parser_version.into(),
+        document.role.clone().into(),
+        JsonB(Value::Object(document.metadata.clone())).into(),
+        (document.repaired_bytes as i64).into(),
+    ];
+    spi::write(sql, &args, |row| Ok(Written { id: row.get(1)?, new: row.get(2)? }))?
+        .pop()
+        .ok_or_else(|| Error::internal("no document was written"))
+}

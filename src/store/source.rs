@@ -1,0 +1,194 @@
+//! Table `rag.source`.
+
+use crate::spi::{self, Row};
+use crate::store::collection::Collection;
+use pgrx::JsonB;
+use rag_core::source::{SourceKind, SourceOptions};
+use rag_core::{Error, Kind, Result};
+use serde_json::Value;
+
+/// Kind of the sources that hold what `rag.ingest` was given.
+pub const INLINE: &str = "inline";
+
+/// A source.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// Key.
+    pub id: i64,
+    /// Name.
+    pub name: String,
+    /// Kind, or [`INLINE`].
+    pub kind: String,
+    /// Absolute path.
+    pub location: String,
+    /// Options as given.
+    pub options: Value,
+    /// Qualified text search configuration.
+    pub text_search_config: String,
+    /// Project.
+    pub project: Option<String>,
+    /// Whether it may be synced.
+    pub enabled: bool,
+    /// Collection.
+    pub collection_id: i64,
+}
+
+impl Source {
+    /// Kind and validated options; an inline source has neither.
+    pub fn parsed(&self) -> Result<(SourceKind, SourceOptions)> {
+        let kind = self.kind.parse()?;
+        Ok((kind, SourceOptions::parse(kind, &self.options)?))
+    }
+}
+
+fn read(row: &Row<'_, '_>) -> Result<Source> {
+    Ok(Source {
+        id: row.get(1)?,
+        name: row.get(2)?,
+        kind: row.get(3)?,
+        location: row.get(4)?,
+        options: row.get::<JsonB>(5)?.0,
+        text_search_config: row.get(6)?,
+        project: row.optional(7)?,
+        enabled: row.get(8)?,
+        collection_id: row.get(9)?,
+    })
+}
+
+const SELECT: &str = "SELECT id, name, kind, location, options, text_search_config, project, enabled, collection_id
+                        FROM rag.source";
+
+/// The source of a name, locked against other changes of it when `lock`.
+pub fn by_name(name: &str, lock: bool) -> Result<Source> {
+    let sql = format!("{SELECT} WHERE name = $1{}", if lock { " FOR UPDATE" } else { "" });
+    let found =
+        if lock { spi::write(&sql, &[name.into()], read)?.pop() } else { spi::select_one(&sql, &[name.into()], read)? };
+    match found {
+        Some(source) => Ok(source),
+        None => Err(super::not_found("source", name, &super::names("SELECT name FROM rag.source ORDER BY name")?)),
+    }
+}
+
+/// The source of a key.
+pub fn by_id(id: i64) -> Result<Source> {
+    spi::select_one(&format!("{SELECT} WHERE id = $1"), &[id.into()], read)?
+        .ok_or_else(|| Error::internal(format!("source {id} does not exist")))
+}
+
+/// A source to be added.
+#[derive(Debug)]
+pub struct NewSource<'a> {
+    /// Name.
+    pub name: &'a str,
+    /// Kind.
+    pub kind: &'a str,
+    /// Absolute path.
+    pub location: &'a str,
+    /// Options as given.
+    pub options: Value,
+    /// Qualified text search configuration.
+    pub text_search_config: String,
+    /// Project.
+    pub project: Option<&'a str>,
+    /// Authority.
+    pub authority: f64,
+}
+
+/// Adds a source and returns its key; `None` when the name is taken.
+pub fn insert(collection: &Collection, new: NewSource<'_>) -> Result<Option<i64>> {
+    let sql = "INSERT INTO rag.source (collection_id, name, kind, location, options, text_search_config, project,
+                                       authority)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (name) DO NOTHING RETURNING id";
+    let args = [
+        collection.id.into(),
+        new.name.into(),
+        new.kind.into(),
+        new.location.into(),
+        JsonB(new.options).into(),
+        new.text_search_config.into(),
+        new.project.map(str::to_owned).into(),
+        new.authority.into(),
+    ];
+    Ok(spi::write(sql, &args, |row| row.get(1))?.pop())
+}
+
+/// The source that holds what `rag.ingest` is given for a collection, made when it is first needed.
+pub fn inline(collection: &Collection) -> Result<Source> {
+    let name = match collection.name.as_str() {
+        "default" => INLINE.to_owned(),
+        other => format!("{INLINE}/{other}"),
+    };
+    let defaults = SourceOptions::defaults(SourceKind::Text);
+    let new = NewSource {
+        name: &name,
+        kind: INLINE,
+        location: "",
+        options: Value::Object(serde_json::Map::new()),
+        text_search_config: resolve_config(&defaults.text_search_config)?,
+        project: None,
+        authority: 1.0,
+    };
+    insert(collection, new)?;
+    let source = by_name(&name, false)?;
+    if source.kind != INLINE || source.collection_id != collection.id {
+        return Err(Error::new(Kind::AlreadyExists, format!("the name \"{name}\" is taken by another source"))
+            .with_hint("Drop or rename that source: rag.ingest needs the name."));
+    }
+    Ok(source)
+}
+
+/// Changes what is given of a source.
+pub fn update(
+    id: i64,
+    location: Option<&str>,
+    options: Option<Value>,
+    text_search_config: Option<String>,
+    project: Option<&str>,
+    authority: Option<f64>,
+    enabled: Option<bool>,
+) -> Result<()> {
+    let sql = "UPDATE rag.source SET location = coalesce($2, location), options = coalesce($3, options),
+                      text_search_config = coalesce($4, text_search_config), project = coalesce($5, project),
+                      authority = coalesce($6, authority), enabled = coalesce($7, enabled) WHERE id = $1";
+    let args = [
+        id.into(),
+        location.map(str::to_owned).into(),
+        options.map(JsonB).into(),
+        text_search_config.into(),
+        project.map(str::to_owned).into(),
+        authority.into(),
+        enabled.into(),
+    ];
+    spi::execute(sql, &args).map(|_| ())
+}
+
+/// Removes a source with everything that came from it; returns the number of its documents.
+pub fn delete(source: &Source) -> Result<i64> {
+    let sql = "SELECT pg_catalog.count(*) FROM rag.document WHERE source_id = $1";
+    let documents = spi::select_one(sql, &[source.id.into()], |r| r.get(1))?.unwrap_or(0);
+    spi::execute("DELETE FROM rag.source WHERE id = $1", &[source.id.into()])?;
+    Ok(documents)
+}
+
+/// The schema-qualified name of a text search configuration.
+pub fn resolve_config(name: &str) -> Result<String> {
+    let sql = "SELECT pg_catalog.format('%I.%I', n.nspname, c.cfgname) FROM pg_catalog.pg_ts_config c
+                 JOIN pg_catalog.pg_namespace n ON n.oid = c.cfgnamespace
+                WHERE pg_catalog.pg_ts_config_is_visible(c.oid) AND c.cfgname = $1
+                   OR pg_catalog.format('%s.%s', n.nspname, c.cfgname) = $1
+                   OR pg_catalog.format('%I.%I', n.nspname, c.cfgname) = $1
+                ORDER BY 1 LIMIT 1";
+    match spi::select_one(sql, &[name.into()], |r| r.get(1))? {
+        Some(qualified) => Ok(qualified),
+        None => {
+            let existing = super::names("SELECT cfgname::text FROM pg_catalog.pg_ts_config ORDER BY 1")?;
+            Err(super::not_found("text search configuration", name, &existing))
+        }
+    }
+}
+
+/// The distinct text search configurations of a collection.
+pub fn configs(collection_id: i64) -> Result<Vec<String>> {
+    let sql = "SELECT DISTINCT text_search_config FROM rag.source WHERE collection_id = $1 ORDER BY 1";
+    spi::select(sql, &[collection_id.into()], |row| row.get(1))
+}

@@ -1,0 +1,198 @@
+//! Tables `rag.sync` and `rag.sync_item`: runs over a source and the manifest of each source's latest run.
+
+use crate::spi;
+use pgrx::datum::DatumWithOid;
+use rag_core::source::{Failure, Item};
+use rag_core::{Error, Kind, Result};
+
+/// A run that is under way.
+#[derive(Debug, Clone, Copy)]
+pub struct Run {
+    /// Key.
+    pub id: i64,
+    /// Its source.
+    pub source_id: i64,
+}
+
+/// Counts of a finished run.
+#[derive(Debug, Clone, Copy)]
+pub struct Counts {
+    /// Documents added.
+    pub new: i32,
+    /// Documents replaced.
+    pub modified: i32,
+    /// Documents left alone.
+    pub unchanged: i32,
+    /// Documents deleted.
+    pub deleted: i32,
+    /// Documents that failed.
+    pub failed: i32,
+}
+
+/// An item that still has to be read.
+#[derive(Debug)]
+pub struct Pending {
+    /// Its place in the manifest.
+    pub ordinal: i64,
+    /// The item.
+    pub item: Item,
+}
+
+/// Starts a run, after ending one that its backend left behind; the source must be locked.
+///
+/// Fails when another backend is at work on the source.
+pub fn start(source_id: i64, source_name: &str, parser_version: &str) -> Result<Run> {
+    // A backend that is not active, or is this one, is not in the middle of a batch. A backend whose state may not be
+    // seen is believed to be at work.
+    let sql = "SELECT y.backend_pid FROM rag.sync y
+                 JOIN pg_catalog.pg_stat_activity a ON a.pid = y.backend_pid AND a.backend_start <= y.started
+                WHERE y.source_id = $1 AND y.status = 'running' AND a.pid <> pg_catalog.pg_backend_pid()
+                  AND coalesce(a.state, 'active') = 'active'";
+    if let Some(pid) = spi::select_one(sql, &[source_id.into()], |row| row.get::<i32>(1))? {
+        return Err(Error::new(Kind::InUse, format!("source \"{source_name}\" is being synced by process {pid}"))
+            .with_hint(format!("Wait for it, or stop it: SELECT pg_cancel_backend({pid});")));
+    }
+    spi::execute(
+        "UPDATE rag.sync SET status = 'interrupted', finished = pg_catalog.clock_timestamp()
+          WHERE source_id = $1 AND status = 'running'",
+        &[source_id.into()],
+    )?;
+    let sql = "INSERT INTO rag.sync (source_id, parser_version) VALUES ($1, $2) RETURNING id";
+    let id = spi::write(sql, &[source_id.into(), parser_version.into()], |row| row.get(1))?.pop();
+    Ok(Run { id: id.ok_or_else(|| Error::internal("no sync was inserted"))?, source_id })
+}
+
+/// The run of a key, locked; fails when it is not running any more.
+pub fn running(id: i64) -> Result<Run> {
+    let sql = "SELECT source_id FROM rag.sync WHERE id = $1 AND status = 'running' FOR UPDATE";
+    match spi::write(sql, &[id.into()], |row| row.get(1))?.pop() {
+        Some(source_id) => Ok(Run { id, source_id }),
+        None => Err(Error::new(Kind::InUse, format!("sync {id} is not running"))
+            .with_detail("It was ended, or another session took over the source.")),
+    }
+}
+
+/// Records a page of a listing. An item whose document is the same, made with the same options, needs nothing more.
+pub fn add_items(run: Run, first: i64, items: &[Item], options_sha256: &[u8]) -> Result<()> {
+    let place = |item: &Item| {
+        serde_json::to_string(&item.place).map_err(|e| Error::internal(format!("could not write a place: {e}")))
+    };
+    let args = [
+        run.id.into(),
+        first.into(),
+        items.iter().map(|i| i.uri.clone()).collect::<Vec<String>>().into(),
+        items.iter().map(|i| i.content_sha256.0.to_vec()).collect::<Vec<Vec<u8>>>().into(),
+        items.iter().map(|i| i.size as i64).collect::<Vec<i64>>().into(),
+        items.iter().map(place).collect::<Result<Vec<String>>>()?.into(),
+        run.source_id.into(),
+        options_sha256.to_vec().into(),
+    ];
+    let sql = "INSERT INTO rag.sync_item (sync_id, ordinal, uri, content_sha256, size, place, state)
+               SELECT $1, $2 + i.n, i.uri, i.content_sha256, i.size, i.place::jsonb,
+                      CASE WHEN d.content_sha256 = i.content_sha256 AND d.options_sha256 = $8 THEN 'unchanged'
+                           ELSE 'pending' END
+                 FROM ROWS FROM (unnest($3::text[]), unnest($4::bytea[]), unnest($5::bigint[]), unnest($6::text[]))
+                      WITH ORDINALITY AS i (uri, content_sha256, size, place, n)
+                 LEFT JOIN rag.document d ON d.source_id = $7 AND d.uri = i.uri AND d.current";
+    spi::execute(sql, &args).map(|_| ())
+}
+
+/// Records documents that could not be listed.
+pub fn add_failures(run: Run, first: i64, failures: &[Failure]) -> Result<()> {
+    let args = [
+        run.id.into(),
+        first.into(),
+        failures.iter().map(|f| f.uri.clone()).collect::<Vec<String>>().into(),
+        failures.iter().map(|f| f.error.message.clone()).collect::<Vec<String>>().into(),
+    ];
+    let sql = "INSERT INTO rag.sync_item (sync_id, ordinal, uri, state, error)
+               SELECT $1, $2 + i.n, i.uri, 'failed', i.error
+                 FROM ROWS FROM (unnest($3::text[]), unnest($4::text[])) WITH ORDINALITY AS i (uri, error, n)";
+    spi::execute(sql, &args).map(|_| ())
+}
+
+/// The next items to read: at most `count`, and at most `bytes` unless one item alone is larger.
+pub fn pending(run: Run, count: i32, bytes: i64) -> Result<Vec<Pending>> {
+    let sql = "SELECT i.ordinal, i.uri, i.content_sha256, i.size, i.place::text FROM (
+                 SELECT *, sum(size) OVER (ORDER BY ordinal) AS total FROM (
+                   SELECT * FROM rag.sync_item WHERE sync_id = $1 AND state = 'pending' ORDER BY ordinal LIMIT $2) p) i
+                WHERE i.total <= $3 OR i.total = i.size ORDER BY i.ordinal";
+    spi::select(sql, &[run.id.into(), count.into(), bytes.into()], |row| {
+        let sha: Vec<u8> = row.get(3)?;
+        let place: String = row.get(5)?;
+        Ok(Pending {
+            ordinal: row.get(1)?,
+            item: Item {
+                uri: row.get(2)?,
+                content_sha256: rag_core::provenance::ContentHash(
+                    sha.try_into().map_err(|_| Error::internal("a hash is not 32 bytes"))?,
+                ),
+                size: row.get::<i64>(4)?.unsigned_abs(),
+                place: serde_json::from_str(&place)
+                    .map_err(|e| Error::internal(format!("could not read a place: {e}")))?,
+            },
+        })
+    })
+}
+
+/// Records what became of an item.
+pub fn settle(run: Run, ordinal: i64, state: &str, error: Option<&str>) -> Result<()> {
+    let sql = "UPDATE rag.sync_item SET state = $3, error = $4 WHERE sync_id = $1 AND ordinal = $2";
+    let args = [run.id.into(), ordinal.into(), state.into(), error.map(str::to_owned).into()];
+    spi::execute(sql, &args).map(|_| ())
+}
+
+/// Adds to the run's number of chunks cut at the window.
+pub fn add_truncated(run: Run, chunks: i32) -> Result<()> {
+    let sql = "UPDATE rag.sync SET truncated = truncated + $2 WHERE id = $1";
+    spi::execute(sql, &[run.id.into(), chunks.into()]).map(|_| ())
+}
+
+/// How many items are settled, of how many.
+pub fn progress(run: Run) -> Result<(i64, i64)> {
+    let sql = "SELECT pg_catalog.count(*) FILTER (WHERE state <> 'pending'), pg_catalog.count(*)
+                 FROM rag.sync_item WHERE sync_id = $1";
+    let found = spi::select_one(sql, &[run.id.into()], |row| Ok((row.get(1)?, row.get(2)?)))?;
+    found.ok_or_else(|| Error::internal("no progress"))
+}
+
+/// Ends a run well: deletes what vanished from the source, keeps only this run's manifest, and counts.
+pub fn finish(run: Run) -> Result<Counts> {
+    let one: [DatumWithOid<'_>; 2] = [run.source_id.into(), run.id.into()];
+    let deleted = spi::execute(
+        "DELETE FROM rag.document d WHERE d.source_id = $1
+            AND NOT EXISTS (SELECT FROM rag.sync_item i WHERE i.sync_id = $2 AND i.uri = d.uri)",
+        &one,
+    )?;
+    spi::execute(
+        "DELETE FROM rag.sync_item i USING rag.sync y
+          WHERE i.sync_id = y.id AND y.source_id = $1 AND y.id <> $2",
+        &one,
+    )?;
+    let sql = "UPDATE rag.sync y SET status = 'done', finished = pg_catalog.clock_timestamp(), new = i.new,
+                      modified = i.modified, unchanged = i.unchanged, failed = i.failed, deleted = $2
+                 FROM (SELECT pg_catalog.count(*) FILTER (WHERE state = 'new') AS new,
+                              pg_catalog.count(*) FILTER (WHERE state = 'modified') AS modified,
+                              pg_catalog.count(*) FILTER (WHERE state = 'unchanged') AS unchanged,
+                              pg_catalog.count(*) FILTER (WHERE state = 'failed') AS failed
+                         FROM rag.sync_item WHERE sync_id = $1) i
+                WHERE y.id = $1
+            RETURNING y.new, y.modified, y.unchanged, y.deleted, y.failed";
+    let counts = spi::write(sql, &[run.id.into(), (deleted as i32).into()], |row| {
+        Ok(Counts {
+            new: row.get(1)?,
+            modified: row.get(2)?,
+            unchanged: row.get(3)?,
+            deleted: row.get(4)?,
+            failed: row.get(5)?,
+        })
+    })?;
+    counts.into_iter().next().ok_or_else(|| Error::internal(format!("sync {} vanished", run.id)))
+}
+
+/// Ends a run badly.
+pub fn fail(id: i64, message: &str) -> Result<()> {
+    let sql = "UPDATE rag.sync SET status = 'failed', finished = pg_catalog.clock_timestamp(), error = $2
+                WHERE id = $1 AND status = 'running'";
+    spi::execute(sql, &[id.into(), message.into()]).map(|_| ())
+}

@@ -1,0 +1,204 @@
+//! Storing documents: chunks with their identities, lexemes and vectors.
+//!
+//! Shared by syncs and `rag.ingest`. Vectors are made for the whole batch at once, only for texts that have none in the
+//! collection; then each document is written in a subtransaction of its own, so that it is stored whole or not at all.
+
+use super::{options_sha256, unexpected};
+use crate::engine_client;
+use crate::guc::Waits;
+use crate::spi;
+use crate::store::collection::{self, Collection};
+use crate::store::source::{self, Source};
+use crate::store::{chunk, document, embedding};
+use rag_core::document::{Document, PARSER_VERSION};
+use rag_core::protocol::{Input, Priority, Reply, Request};
+use rag_core::provenance::ContentHash;
+use rag_core::source::{Failure, SourceKind, SourceOptions};
+use rag_core::template::{EmbedFields, PREFIX_CUT};
+use rag_core::{Error, Result};
+use serde_json::{Map, Value};
+use std::collections::{HashMap, HashSet};
+
+/// Most texts of one request, so that a cancelled sync leaves the engine little to throw away.
+const EMBED_TEXTS: usize = 256;
+
+/// What storing some documents needs to know.
+#[derive(Debug)]
+pub struct Task<'a> {
+    /// Their source.
+    pub source: &'a Source,
+    /// Its collection.
+    pub collection: &'a Collection,
+    /// Its options.
+    pub options: &'a SourceOptions,
+    /// Hash of what the chunks depend on.
+    pub fingerprint: ContentHash,
+    /// How long to wait for the engine.
+    pub waits: Waits,
+}
+
+/// A stored document.
+#[derive(Debug, Clone, Copy)]
+pub struct Stored {
+    /// Its key.
+    pub document_id: i64,
+    /// Whether there was none of its URI before.
+    pub new: bool,
+    /// Its chunks.
+    pub chunks: i32,
+    /// Their tokens.
+    pub tokens: i64,
+    /// Chunks whose embedded text was cut at the window.
+    pub truncated: i32,
+}
+
+/// A fresh vector, and whether its text was cut.
+type Fresh = HashMap<ContentHash, (Vec<f32>, bool)>;
+
+impl Task<'_> {
+    /// Stores what was read; what was not, or cannot be stored, comes back as its failure.
+    pub fn store_all(
+        &self,
+        read: Vec<std::result::Result<Box<Document>, Failure>>,
+    ) -> Result<Vec<std::result::Result<Stored, Failure>>> {
+        let fresh = self.embed(read.iter().flatten())?;
+        let vector_schema = collection::vector_schema()?;
+        let store = |outcome: std::result::Result<Box<Document>, Failure>| {
+            let document = outcome?;
+            spi::subtransaction(|| self.store(&document, &fresh, &vector_schema))
+                .map_err(|error| Failure { uri: document.uri.clone(), error })
+        };
+        Ok(read.into_iter().map(store).collect())
+    }
+
+    /// The text of each chunk that is embedded.
+    fn texts(&self, document: &Document) -> Vec<String> {
+        let render = |chunk: &rag_core::document::Chunk| {
+            let fields = EmbedFields {
+                title: document.title.as_deref(),
+                heading_path: &chunk.heading_path,
+                context: chunk.context.as_deref(),
+                content: &chunk.content,
+                uri: &document.uri,
+                path: document.path.as_deref(),
+            };
+            let cut = chunk.metadata.get(PREFIX_CUT).and_then(Value::as_bool).unwrap_or(false);
+            self.options.embed_template.render(&if cut { fields.without_prefix() } else { fields })
+        };
+        document.chunks.iter().map(render).collect()
+    }
+
+    /// Vectors of the texts that have none in the collection.
+    fn embed<'d>(&self, documents: impl Iterator<Item = &'d Box<Document>>) -> Result<Fresh> {
+        let mut texts: HashMap<ContentHash, String> = HashMap::new();
+        for document in documents {
+            texts.extend(self.texts(document).into_iter().map(|text| (ContentHash::of(&text), text)));
+        }
+        let hashes: Vec<ContentHash> = texts.keys().copied().collect();
+        let known: HashSet<ContentHash> = embedding::known(self.collection, &hashes)?;
+        let mut missing: Vec<(ContentHash, String)> =
+            texts.into_iter().filter(|(hash, _)| !known.contains(hash)).collect();
+        missing.sort();
+        let mut fresh = Fresh::with_capacity(missing.len());
+        for part in missing.chunks(EMBED_TEXTS) {
+            let request = Request::Embed {
+                model: self.collection.model.spec.clone(),
+                texts: part.iter().map(|(_, text)| text.clone()).collect(),
+                input: Input::Passage,
+                priority: Priority::Bulk,
+            };
+            let Reply::Embeddings(embeddings) = engine_client::ask(&request, self.waits)? else {
+                return Err(unexpected());
+            };
+            let rows = embeddings.rows()?;
+            if rows.len() != part.len() {
+                return Err(Error::internal(format!("{} texts gave {} vectors", part.len(), rows.len())));
+            }
+            for (((hash, _), row), cut) in part.iter().zip(rows).zip(embeddings.truncated) {
+                fresh.insert(*hash, (row, cut));
+            }
+        }
+        Ok(fresh)
+    }
+
+    fn store(&self, document: &Document, fresh: &Fresh, vector_schema: &str) -> Result<Stored> {
+        let row = document::upsert(self.source, document, &self.fingerprint.0, PARSER_VERSION)?;
+        let mut old = if row.new { HashMap::new() } else { chunk::existing(row.id)? };
+        let identities = chunk::identities(&self.source.name, document);
+        let mut truncated = 0;
+        for (ordinal, text) in self.texts(document).into_iter().enumerate() {
+            let identity = identities[ordinal];
+            let kept = old.remove(identity.key.as_bytes());
+            let id = chunk::write(self.source, row.id, document, ordinal, identity, kept)?;
+            let hash = ContentHash::of(&text);
+            match fresh.get(&hash) {
+                Some((vector, cut)) => {
+                    truncated += i32::from(*cut);
+                    embedding::put(self.collection, vector_schema, id, hash, vector)?;
+                }
+                None if embedding::reuse(self.collection, id, hash)? => {}
+                // Another session deleted the vector between the look and the use.
+                None => {
+                    return Err(
+                        Error::internal("a vector vanished while its text was stored").with_hint("Run the sync again.")
+                    );
+                }
+            }
+        }
+        // Last, because a vector may have been reused from a chunk that goes.
+        chunk::delete(old.into_values().collect())?;
+        Ok(Stored {
+            document_id: row.id,
+            new: row.new,
+            chunks: document.chunks.len() as i32,
+            tokens: document.chunks.iter().map(|c| i64::from(c.token_count)).sum(),
+            truncated,
+        })
+    }
+}
+
+/// Content given inline.
+#[derive(Debug)]
+pub struct Inline {
+    /// The bytes.
+    pub content: Vec<u8>,
+    /// Identity of the document.
+    pub uri: String,
+    /// Kind of the content.
+    pub kind: SourceKind,
+    /// What else is known about it.
+    pub metadata: Map<String, Value>,
+    /// Options as given.
+    pub options: Value,
+}
+
+/// Parses, embeds and stores one document given inline.
+pub fn inline(collection: &Collection, inline: Inline, waits: Waits) -> Result<Stored> {
+    if inline.uri.trim().is_empty() {
+        return Err(Error::invalid("uri is empty"));
+    }
+    if inline.kind == SourceKind::Jsonl {
+        return Err(Error::unsupported("kind \"jsonl\" cannot be ingested inline")
+            .with_hint("Call rag.ingest once for each record, or add the file as a source."));
+    }
+    let options = SourceOptions::parse(inline.kind, &inline.options)?;
+    if inline.options.get("text_search_config").is_some() {
+        return Err(Error::invalid("option \"text_search_config\" does not apply to inline documents")
+            .with_hint("Inline documents of a collection share the configuration of their source."));
+    }
+    let source = source::inline(collection)?;
+    let fingerprint = options_sha256(&source, collection, &inline.options);
+    let request = Request::Parse {
+        kind: inline.kind,
+        options: options.clone(),
+        uri: inline.uri,
+        content: inline.content,
+        metadata: inline.metadata,
+        model: collection.model.spec.clone(),
+    };
+    let Reply::Document(read) = engine_client::ask(&request, waits)? else { return Err(unexpected()) };
+    let read = read.map_err(|failure| failure.error)?;
+    let task = Task { source: &source, collection, options: &options, fingerprint, waits };
+    let stored = task.store_all(vec![Ok(read)])?.pop();
+    stored.ok_or_else(|| Error::internal("nothing was stored"))?.map_err(|failure| failure.error)
+}

@@ -1,0 +1,149 @@
+//! From a source to the catalog.
+//!
+//! A sync is three kinds of short transactions that `CALL rag.sync` strings together: [`begin`] lists the source and
+//! writes the manifest, [`batch`] reads, embeds and stores some pending documents, and the batch that finds nothing
+//! pending ends the run. Each batch asks the engine first and writes afterwards, so locks are held for the writes only.
+//! A document that cannot be read or stored costs itself: its error goes to the manifest and its old version stays.
+
+pub mod ingest;
+
+use crate::engine_client;
+use crate::error;
+use crate::guc::Waits;
+use crate::store::collection::{self, Collection};
+use crate::store::source::{self, Source};
+use crate::store::sync::{self as runs, Run};
+use pgrx::pg_sys;
+use rag_core::document::PARSER_VERSION;
+use rag_core::error::Kind;
+use rag_core::protocol::{Reply, Request};
+use rag_core::provenance::ContentHash;
+use rag_core::source::{Failure, SourceSpec};
+use rag_core::{Error, Result};
+use serde_json::Value;
+
+/// Most documents of one batch.
+const BATCH_DOCUMENTS: i32 = 64;
+/// Most bytes of one batch, unless one document alone has more.
+const BATCH_BYTES: i64 = 512 << 10;
+
+/// Starts a run over a source and lists it. Returns the run's key.
+pub fn begin(name: &str, allowed_paths: Vec<String>, waits: Waits) -> Result<i64> {
+    // SAFETY: reads the state of the current transaction.
+    if unsafe { pg_sys::IsTransactionBlock() } {
+        return Err(Error::new(Kind::InTransaction, "rag.sync cannot run inside a transaction block")
+            .with_hint("Run CALL rag.sync(...) on its own, not between BEGIN and COMMIT."));
+    }
+    let source = source::by_name(name, true)?;
+    if source.kind == source::INLINE {
+        return Err(Error::unsupported(format!("source \"{name}\" holds inline documents and cannot be synced"))
+            .with_hint("Give it new versions of its documents with rag.ingest."));
+    }
+    if !source.enabled {
+        return Err(Error::new(Kind::NotReady, format!("source \"{name}\" is disabled")).with_hint(format!(
+            "Enable it: SELECT rag.alter_source({}, enabled => true);",
+            pgrx::spi::quote_literal(name)
+        )));
+    }
+    let collection = collection::by_id(source.collection_id)?;
+    let spec = spec_of(&source, allowed_paths)?;
+    let run = runs::start(source.id, name, PARSER_VERSION)?;
+    let options = options_sha256(&source, &collection, &source.options);
+    let mut listed = 0;
+    engine_client::stream(&Request::List { source: spec }, waits, &mut |reply| match reply {
+        Reply::Items { items, failures } => {
+            runs::add_items(run, listed, &items, &options.0)?;
+            listed += items.len() as i64;
+            runs::add_failures(run, listed, &failures)?;
+            listed += failures.len() as i64;
+            Ok(())
+        }
+        _ => Err(unexpected()),
+    })?;
+    Ok(run.id)
+}
+
+/// Reads and stores some of a run's pending documents; ends the run when there are none. Returns whether there may be
+/// more.
+pub fn batch(run_id: i64, allowed_paths: Vec<String>, waits: Waits) -> Result<bool> {
+    let run = runs::running(run_id)?;
+    let source = source::by_id(run.source_id)?;
+    let pending = runs::pending(run, BATCH_DOCUMENTS, BATCH_BYTES)?;
+    if pending.is_empty() {
+        finish(run, &source)?;
+        return Ok(false);
+    }
+    let collection = collection::by_id(source.collection_id)?;
+    let (_, options) = source.parsed()?;
+    let mut read = Vec::with_capacity(pending.len());
+    let request = Request::Read {
+        source: spec_of(&source, allowed_paths)?,
+        items: pending.iter().map(|p| p.item.clone()).collect(),
+        model: collection.model.spec.clone(),
+    };
+    engine_client::stream(&request, waits, &mut |reply| match reply {
+        Reply::Document(document) => {
+            read.push(document);
+            Ok(())
+        }
+        _ => Err(unexpected()),
+    })?;
+    if read.len() != pending.len() {
+        return Err(Error::internal(format!("{} items gave {} documents", pending.len(), read.len())));
+    }
+    let fingerprint = options_sha256(&source, &collection, &source.options);
+    let task = ingest::Task { source: &source, collection: &collection, options: &options, fingerprint, waits };
+    for (pending, stored) in pending.iter().zip(task.store_all(read)?) {
+        match stored {
+            Ok(stored) => {
+                runs::settle(run, pending.ordinal, if stored.new { "new" } else { "modified" }, None)?;
+                if stored.truncated > 0 {
+                    runs::add_truncated(run, stored.truncated)?;
+                }
+            }
+            Err(Failure { error, .. }) => runs::settle(run, pending.ordinal, "failed", Some(&error.message))?,
+        }
+    }
+    let (done, all) = runs::progress(run)?;
+    if done < all {
+        error::notice(format!("sync of \"{}\": {done} of {all} documents", source.name));
+    }
+    Ok(true)
+}
+
+fn finish(run: Run, source: &Source) -> Result<()> {
+    let counts = runs::finish(run)?;
+    error::notice(format!(
+        "sync of \"{}\": {} new, {} modified, {} unchanged, {} deleted, {} failed",
+        source.name, counts.new, counts.modified, counts.unchanged, counts.deleted, counts.failed
+    ));
+    if counts.failed > 0 {
+        error::warn(
+            format!("{} documents of \"{}\" could not be read", counts.failed, source.name),
+            Some(&format!("SELECT uri, error FROM rag.sync_item WHERE sync_id = {} AND state = 'failed';", run.id)),
+        );
+    }
+    Ok(())
+}
+
+fn spec_of(source: &Source, allowed_paths: Vec<String>) -> Result<SourceSpec> {
+    let (kind, options) = source.parsed()?;
+    Ok(SourceSpec { kind, location: source.location.clone(), options, allowed_paths })
+}
+
+/// What a document's chunks and vectors depend on besides its bytes; a change of any of it makes the document be read
+/// again.
+fn options_sha256(source: &Source, collection: &Collection, options: &Value) -> ContentHash {
+    let model = &collection.model.spec;
+    ContentHash::of(format!(
+        "{PARSER_VERSION}\n{}\n{}\n{}\n{options}\n{}",
+        source.kind,
+        source.text_search_config,
+        model.name,
+        source.project.as_deref().unwrap_or_default(),
+    ))
+}
+
+fn unexpected() -> Error {
+    Error::new(Kind::Connection, "the engine broke the protocol")
+}
