@@ -58,7 +58,7 @@ mod tests {
         let shown: Vec<_> = found.iter().map(|b| (b.line, b.sql.as_str(), b.output.as_deref())).collect();
         assert_eq!(
             shown,
-            [(2, "SELECT 1;", Some(" 1")), (13, "SELECT 2;", None), (25, "SELECT 3;\n\nSELECT 4;", None)]
+            [(2, "SELECT 1;", Some(" 1")), (13, "SELECT 2;", None), (26, "SELECT 3;\n\nSELECT 4;", None)]
         );
     }
 

@@ -49,8 +49,10 @@ fn the_reference_vectors_and_token_counts_are_met() -> TestResult {
         assert_eq!(rows.len(), texts.len());
         for (at, row) in rows.iter().enumerate() {
             assert_eq!(row.get::<_, i32>(0), at as i32 + 1);
-            let furthest = row.get::<_, Vec<f32>>(1).iter().zip(&vectors[at]);
-            let furthest = furthest.map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max);
+            let stored: Vec<f32> = row.get(1);
+            assert_eq!(stored.len(), vectors[at].len());
+            let distances = stored.iter().zip(&vectors[at]).map(|(a, b)| (f64::from(*a) - b).abs());
+            let furthest = distances.fold(0.0, f64::max);
             assert!(furthest <= 1e-4, "vector of text {at} is {furthest:e} off: {:?}", texts[at]);
             // The reference counts what the model reads, so it stops at the window of 256.
             let counted: i64 = row.get(2);
