@@ -18,7 +18,7 @@ static REQUEST_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(300_000);
 static START_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(30_000);
 
 /// Most threads of one inference session.
-pub const MAX_ENGINE_THREADS: i32 = 256;
+pub const MAX_ENGINE_THREADS: i32 = 64;
 /// Most parse workers.
 pub const MAX_PARSE_WORKERS: i32 = 64;
 /// Longest wait for the engine, in milliseconds.
@@ -135,8 +135,8 @@ pub struct EngineSettings {
     pub onnxruntime: String,
     /// Folder of models.
     pub models: String,
-    /// Threads of a session, 0 for the number of cores.
-    pub threads: i32,
+    /// Threads of a session.
+    pub threads: usize,
     /// Parse workers.
     pub parse_workers: i32,
 }
@@ -149,7 +149,12 @@ pub fn engine_settings() -> EngineSettings {
         program: or(text(&ENGINE_PATH), format!("{library}/pg_rag/pg_rag_engine")),
         onnxruntime: or(text(&ONNXRUNTIME_PATH), format!("{library}/pg_rag/libonnxruntime.so")),
         models: or(text(&MODEL_PATH), format!("{}/pg_rag/models", share_folder())),
-        threads: ENGINE_THREADS.get(),
+        threads: match usize::try_from(ENGINE_THREADS.get()) {
+            Ok(0) | Err(_) => {
+                std::thread::available_parallelism().map_or(1, |n| n.get().min(MAX_ENGINE_THREADS as usize))
+            }
+            Ok(threads) => threads,
+        },
         parse_workers: PARSE_WORKERS.get(),
     }
 }

@@ -70,6 +70,12 @@ pub fn execute(sql: &str, args: &[DatumWithOid<'_>]) -> Result<u64> {
     Spi::connect_mut(|client| client.update(sql, None, args).map(|table| table.len() as u64).map_err(internal))
 }
 
+/// Whether the session is between BEGIN and COMMIT.
+pub fn in_transaction_block() -> bool {
+    // SAFETY: reads the state of the current transaction.
+    unsafe { pg_sys::IsTransactionBlock() }
+}
+
 /// Runs `body` with settings that end with it, whether it succeeds or not.
 pub fn with_settings<T>(settings: &[(&str, String)], body: impl FnOnce() -> Result<T>) -> Result<T> {
     // SAFETY: the level is closed below; when a PostgreSQL error passes by, the end of the (sub)transaction closes it.

@@ -64,21 +64,23 @@ fn embed(
     TableIterator::new(run().or_raise().into_iter().zip(1..).map(|(embedding, ordinal)| (ordinal, embedding)))
 }
 
-/// Embeds a query.
+/// Embeds a query; a null query has a null vector.
 #[pg_extern(schema = "rag", stable, parallel_restricted, cost = 10000)]
-fn embed_query(query: &str, model: default!(Option<&str>, "NULL")) -> Vector {
+fn embed_query(query: Option<&str>, model: default!(Option<&str>, "NULL")) -> Option<Vector> {
+    let query = query?;
     let run = || {
         let model = model_or_default(model)?;
         let (vector, cut) = retrieve::embed_query(&model, query, guc::waits())?;
         warn_cut(&model, usize::from(cut), 1);
         Ok(Vector(vector))
     };
-    run().or_raise()
+    Some(run().or_raise())
 }
 
-/// Tokens of a text, special tokens included.
+/// Tokens of a text, special tokens included; null for null.
 #[pg_extern(schema = "rag", stable, parallel_restricted, cost = 1000)]
-fn count_tokens(text: &str, model: default!(Option<&str>, "NULL")) -> i32 {
+fn count_tokens(text: Option<&str>, model: default!(Option<&str>, "NULL")) -> Option<i32> {
+    let text = text?;
     let run = || {
         let request = Request::CountTokens { model: model_or_default(model)?.spec, texts: vec![text.to_owned()] };
         match engine_client::ask(&request, guc::waits())? {
@@ -86,5 +88,5 @@ fn count_tokens(text: &str, model: default!(Option<&str>, "NULL")) -> i32 {
             _ => Err(broken()),
         }
     };
-    run().or_raise()
+    Some(run().or_raise())
 }

@@ -19,7 +19,7 @@ use serde_json::Value;
 #[pg_extern(schema = "rag", stable, parallel_restricted)]
 #[allow(clippy::too_many_arguments, clippy::type_complexity)]
 fn search(
-    query: &str,
+    query: Option<&str>,
     top_k: default!(i32, 10),
     filter: default!(JsonB, "'{}'"),
     collection: default!(&str, "'default'"),
@@ -61,6 +61,7 @@ fn search(
     ),
 > {
     let run = || {
+        let query = query.ok_or_else(|| Error::invalid("query is null"))?;
         let arguments = Arguments { mode, candidate_k, rrf_k, rerank };
         let settings = settled(profile, &settings.0, &arguments)?;
         let request = Request::new(query, top_k, Filter::parse(&filter.0)?, collection, settings)?;

@@ -10,10 +10,10 @@ pub mod ingest;
 use crate::engine_client;
 use crate::error;
 use crate::guc::Waits;
+use crate::spi;
 use crate::store::collection::{self, Collection};
 use crate::store::source::{self, Source};
 use crate::store::sync::{self as runs, Run};
-use pgrx::pg_sys;
 use rag_core::document::PARSER_VERSION;
 use rag_core::error::Kind;
 use rag_core::protocol::{Reply, Request};
@@ -29,8 +29,7 @@ const BATCH_BYTES: i64 = 512 << 10;
 
 /// Starts a run over a source and lists it. Returns the run's key.
 pub fn begin(name: &str, allowed_paths: Vec<String>, waits: Waits) -> Result<i64> {
-    // SAFETY: reads the state of the current transaction.
-    if unsafe { pg_sys::IsTransactionBlock() } {
+    if spi::in_transaction_block() {
         return Err(Error::new(Kind::InTransaction, "rag.sync cannot run inside a transaction block")
             .with_hint("Run CALL rag.sync(...) on its own, not between BEGIN and COMMIT."));
     }

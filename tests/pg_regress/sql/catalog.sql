@@ -25,5 +25,6 @@ SELECT p.proname, p.provolatile, p.proparallel, pg_get_function_identity_argumen
   FROM pg_proc p WHERE p.pronamespace = 'rag'::regnamespace ORDER BY 1, 4;
 
 -- The settings, with units and bounds.
+LOAD 'pg_rag';
 SELECT name, context, vartype, unit, min_val, max_val FROM pg_settings WHERE name LIKE 'pg_rag.%' ORDER BY name;
 SET pg_rag.no_such_setting = 1;
