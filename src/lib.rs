@@ -20,6 +20,10 @@ mod worker;
 
 pgrx::pg_module_magic!(name, version);
 
+/// Names the schema of all functions for the generator; the bootstrap script makes it.
+#[pgrx::pg_schema]
+mod rag {}
+
 pgrx::extension_sql_file!("../sql/schema/00_schema.sql", name = "schema", bootstrap);
 pgrx::extension_sql_file!("../sql/schema/10_tables.sql", name = "tables", requires = ["schema"]);
 pgrx::extension_sql_file!("../sql/schema/20_builtin.sql", name = "builtin", requires = ["tables"]);

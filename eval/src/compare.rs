@@ -14,7 +14,7 @@ use postgres::Client;
 use rag_core::Result;
 use serde_json::json;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// One way of searching and the baseline it has to come near.
 #[derive(Debug, Clone, Copy)]
@@ -51,9 +51,6 @@ pub struct Compare {
     /// Folder for the unpacked corpus; the server must be allowed to read it (pg_rag.allowed_paths)
     #[arg(long, env = "RAG_EVAL_STAGE")]
     pub stage: PathBuf,
-    /// Add the stage folder to pg_rag.allowed_paths (superuser; for throwaway servers)
-    #[arg(long)]
-    pub allow_stage: bool,
     /// Write the table to this Markdown page
     #[arg(long)]
     pub out: Option<PathBuf>,
@@ -101,7 +98,6 @@ pub fn compare_model(
             chunking: "none".to_owned(),
             truncate: true,
             stage: request.stage.clone(),
-            allow_stage: request.allow_stage,
         },
     )?;
     let judged = Judged {
@@ -157,12 +153,23 @@ pub fn table(outcomes: &[Outcome]) -> String {
     out
 }
 
+/// The required checks as lines of the Test Anything Protocol, for whoever counts them.
+pub fn tap(set: &str, outcomes: &[Outcome]) -> String {
+    let mut out = String::new();
+    for (at, o) in outcomes.iter().filter(|o| o.required).enumerate() {
+        let verdict = if o.holds() { "ok" } else { "not ok" };
+        let Expectation { value, tolerance } = o.expected;
+        let (number, mode, ndcg) = (at + 1, o.check.mode, o.report.ndcg10());
+        let _ = writeln!(out, "{verdict} {number} - {set} {mode}: nDCG@10 {ndcg:.4}, expected {value} ± {tolerance}");
+    }
+    out
+}
+
 /// The page that `make eval` commits: what was asked, on what, and the table.
-pub fn page(set: &Path, command: &str, environment: &[(String, String)], syncs: &[String], table: &str) -> String {
-    let name = set.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+pub fn page(set: &str, command: &str, environment: &[(String, String)], syncs: &[String], table: &str) -> String {
     let facts: Vec<String> = environment.iter().map(|(k, v)| format!("{k} {v}")).collect();
     format!(
-        "# {name} against the reference baselines\n\n\
+        "# {set} against the reference baselines\n\n\
          Command: `{command}`. On: {}.\n\n\
          Each record is one chunk, cut at the model's window; the dense leg scans exactly; hybrid is reciprocal rank\n\
          fusion of the two top-100 lists with k = 60. Latency is that of `rag.search` at top_k 100, seen from a client\n\
@@ -194,6 +201,11 @@ mod tests {
         let text = table(&[outcome(true, 0.99), outcome(true, 0.5), outcome(false, 0.5)]);
         let verdicts: Vec<&str> = text.lines().skip(2).filter_map(|l| l.rsplit('|').nth(1)).map(str::trim).collect();
         assert_eq!(verdicts, ["ok", "FAILED", "outside (reported only)"]);
+        let lines = tap("set", &[outcome(true, 0.99), outcome(false, 0.5), outcome(true, 0.5)]);
+        assert_eq!(
+            lines,
+            "ok 1 - set bm25: nDCG@10 1.0000, expected 0.99 ± 0.015\nnot ok 2 - set bm25: nDCG@10 1.0000, expected 0.5 ± 0.015\n"
+        );
         let bars: Vec<usize> = text.lines().map(|l| l.matches('|').count()).collect();
         assert!(bars.windows(2).all(|w| w[0] == w[1]), "a ragged table:\n{text}");
     }

@@ -37,9 +37,6 @@ pub struct Import {
     /// Folder for the unpacked corpus; the server must be allowed to read it (pg_rag.allowed_paths)
     #[arg(long, env = "RAG_EVAL_STAGE")]
     pub stage: PathBuf,
-    /// Add the stage folder to pg_rag.allowed_paths (superuser; for throwaway servers)
-    #[arg(long)]
-    pub allow_stage: bool,
 }
 
 /// What an import did.
@@ -59,9 +56,6 @@ pub fn import(client: &mut Client, request: &Import) -> Result<Imported> {
     let started = Instant::now();
     let (file, records) = stage(&set, &request.stage, &request.source)?;
     eprintln!("staged {records} records as {} in {:.1} s", file.display(), started.elapsed().as_secs_f64());
-    if request.allow_stage {
-        allow(client, &request.stage)?;
-    }
     create_collection(client, &request.collection, request.model.as_deref())?;
     add_source(client, request, &file)?;
     let started = Instant::now();
@@ -93,43 +87,6 @@ fn stage(set: &Set, stage: &Path, source: &str) -> Result<(PathBuf, usize)> {
     out.flush().map_err(io(&path))?;
     fs::set_permissions(&path, Permissions::from_mode(0o644)).map_err(io(&path))?;
     Ok((path, records))
-}
-
-/// Adds a folder to `pg_rag.allowed_paths` of the whole server.
-pub fn allow(client: &mut Client, folder: &Path) -> Result<()> {
-    let failed = |e: postgres::Error| db::sql("could not set pg_rag.allowed_paths", &e);
-    let folder = folder.canonicalize().map_err(|e| Error::io(&folder.display().to_string(), &e))?;
-    let folder = folder.to_string_lossy().into_owned();
-    // The library defines the setting, and ALTER SYSTEM checks a value only against a setting it knows.
-    client.batch_execute("LOAD 'pg_rag'").map_err(failed)?;
-    let current: String =
-        client.query_one("SELECT current_setting('pg_rag.allowed_paths')", &[]).map_err(failed)?.get(0);
-    if current.split(',').any(|path| path.trim() == folder) {
-        return Ok(());
-    }
-    let value = if current.trim().is_empty() { folder } else { format!("{current},{folder}") };
-    let statement: String = client
-        .query_one("SELECT format('ALTER SYSTEM SET pg_rag.allowed_paths = %L', $1::text)", &[&value])
-        .map_err(failed)?
-        .get(0);
-    client.batch_execute(&statement).map_err(failed)?;
-    client.batch_execute("SELECT pg_reload_conf()").map_err(failed)?;
-    wait_for_setting(client, &value)
-}
-
-/// A reload reaches a session between two statements, some time after the signal.
-fn wait_for_setting(client: &mut Client, value: &str) -> Result<()> {
-    for _ in 0..100 {
-        let row = client
-            .query_one("SELECT current_setting('pg_rag.allowed_paths')", &[])
-            .map_err(|e| db::sql("could not read pg_rag.allowed_paths", &e))?;
-        if row.get::<_, String>(0) == value {
-            return Ok(());
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    Err(Error::new(rag_core::error::Kind::NotReady, "the server did not take pg_rag.allowed_paths over")
-        .with_hint("Look whether the session or the role sets it to something else."))
 }
 
 fn create_collection(client: &mut Client, name: &str, model: Option<&str>) -> Result<()> {

@@ -1,6 +1,7 @@
 //! The command line of rag_eval: arguments in, text and an exit status out. Everything else is in the library.
 
 use clap::{Parser, Subcommand};
+use rag_eval::beir::Set;
 use rag_eval::compare::{self, Compare};
 use rag_eval::import::{Import, import};
 use rag_eval::output::{self, Expectation};
@@ -119,10 +120,11 @@ fn compare_command(dsn: Option<&str>, request: &Compare) -> Result<()> {
         outcomes.extend(of);
     }
     let table = compare::table(&outcomes);
-    println!("{table}\n{}", syncs.join("\n"));
+    let set = Set::open(&request.beir_dir)?.name();
+    println!("{table}\n{}\n\n{}", syncs.join("\n"), compare::tap(&set, &outcomes));
     if let Some(path) = &request.out {
         let facts = db::environment(&mut client)?;
-        output::write(path, &compare::page(&request.beir_dir, "make eval", &facts, &syncs, &table))?;
+        output::write(path, &compare::page(&set, "make eval", &facts, &syncs, &table))?;
     }
     match outcomes.iter().filter(|o| o.required && !o.holds()).count() {
         0 => Ok(()),

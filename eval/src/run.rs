@@ -148,7 +148,7 @@ fn search_all(client: &mut Client, queries: &[Query], how: &Retrieval) -> Result
     let failed = |e: postgres::Error| db::sql("could not search", &e);
     let statement = client
         .prepare(
-            "SELECT document_id, rank::int8, score::float8, degraded::text
+            "SELECT document_id, rank::int8, score::float8, degraded
              FROM rag.search($1, top_k => $2, collection => $3, mode => $4, candidate_k => $5, profile => $6,
                              settings => $7)
              ORDER BY rank",
@@ -168,8 +168,7 @@ fn search_all(client: &mut Client, queries: &[Query], how: &Retrieval) -> Result
         if at == 0 {
             continue;
         }
-        // A boolean today; whatever it becomes, only "no" is no.
-        if let Some(why) = rows.iter().find_map(|r| r.get::<_, Option<String>>(3)).filter(|d| d != "false") {
+        if let Some(why) = rows.iter().find_map(|r| r.get::<_, Option<String>>(3)) {
             return Err(Error::new(
                 rag_core::error::Kind::NotReady,
                 format!("query \"{}\" was answered degraded ({why}); its numbers would mislead", query.id),

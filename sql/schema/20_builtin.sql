@@ -17,7 +17,18 @@ INSERT INTO rag.profile (id, name, settings) VALUES
 SELECT pg_catalog.pg_extension_config_dump('rag.model', 'WHERE id >= 100');
 SELECT pg_catalog.pg_extension_config_dump('rag.collection', 'WHERE id >= 100');
 SELECT pg_catalog.pg_extension_config_dump('rag.profile', 'WHERE id >= 100');
-SELECT pg_catalog.pg_extension_config_dump(pg_catalog.format('rag.%I', t)::pg_catalog.regclass, '')
-  FROM pg_catalog.unnest(ARRAY['source', 'sync', 'sync_item', 'document', 'chunk', 'chunk_embedding', 'job']) AS t;
-SELECT pg_catalog.pg_extension_config_dump(pg_catalog.pg_get_serial_sequence('rag.' || t, 'id')::pg_catalog.regclass, '')
-  FROM pg_catalog.unnest(ARRAY['model', 'collection', 'source', 'sync', 'document', 'chunk', 'profile', 'job']) AS t;
+SELECT pg_catalog.pg_extension_config_dump('rag.source', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.sync', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.sync_item', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.document', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.chunk', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.chunk_embedding', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.job', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.model_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.collection_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.source_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.sync_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.document_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.chunk_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.profile_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.job_id_seq', '');

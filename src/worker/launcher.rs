@@ -88,6 +88,9 @@ impl Launcher {
             if BackgroundWorker::sighup_received() {
                 // SAFETY: this is what every server process does on SIGHUP.
                 unsafe { pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP) };
+                // The settings that kept the engine from starting may be right now.
+                self.state.failures = 0;
+                self.next_start = Instant::now();
             }
         }
         self.stop();

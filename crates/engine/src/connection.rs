@@ -7,10 +7,13 @@ use crate::frame;
 use crate::inference::Job;
 use crate::serve::Engine;
 use rag_core::protocol::{Answer, Embeddings, Input, ModelSpec, PROTOCOL_VERSION, Priority, Reply, Request};
+use rag_core::source::{Item, SourceSpec};
 use rag_core::{Error, Kind, Result};
+use std::collections::VecDeque;
 use std::os::unix::net::UnixStream;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// What became of a request: its last reply, or nothing because nobody waits for it.
 type Outcome = Result<Option<Reply>>;
@@ -35,7 +38,9 @@ pub fn serve(engine: &Engine, stream: Arc<UnixStream>) {
             // What follows a broken frame cannot be understood either.
             Err(error) => return refuse(&stream, error),
         };
+        engine.requests.fetch_add(1, Ordering::SeqCst);
         let handled = std::panic::catch_unwind(AssertUnwindSafe(|| handle(engine, &stream, request)));
+        engine.requests.fetch_sub(1, Ordering::SeqCst);
         let reply = match handled.unwrap_or_else(|_| Err(Error::internal("the engine panicked; its log has the place")))
         {
             Ok(Some(reply)) => reply,
@@ -87,8 +92,11 @@ fn handle(engine: &Engine, stream: &Arc<UnixStream>, request: Request) -> Outcom
         Request::CountTokens { model, texts } => count(engine, &model, &texts),
         Request::Status => Ok(Some(Reply::Status(engine.status()))),
         Request::Echo { payload } => Ok(Some(Reply::Echo(payload))),
-        Request::List { .. } | Request::Read { .. } | Request::Parse { .. } => {
-            Err(Error::unsupported("this engine cannot read sources yet"))
+        Request::List { .. } => engine.workers.list(&request, stream, &mut |page| send(stream, page, false)),
+        Request::Read { source, items, model } => read(engine, stream, &source, &items, &model),
+        Request::Parse { ref options, ref model, .. } => {
+            engine.models.get(model)?;
+            engine.workers.document(&request, options.limits.max_seconds, Some(stream))
         }
     }
 }
@@ -128,4 +136,40 @@ fn count(engine: &Engine, spec: &ModelSpec, texts: &[String]) -> Outcome {
         u32::try_from(tokens).map_err(|_| Error::new(Kind::LimitExceeded, format!("{tokens} tokens are too many")))
     };
     Ok(Some(Reply::Counts(texts.iter().map(count).collect::<Result<_>>()?)))
+}
+
+/// Reads items by as many parse workers as there are, and sends the documents in the order of the items.
+fn read(engine: &Engine, stream: &UnixStream, source: &SourceSpec, items: &[Item], model: &ModelSpec) -> Outcome {
+    if items.is_empty() {
+        return Err(Error::invalid("there is no item to read"));
+    }
+    // A missing model is one error, not one for each document.
+    engine.models.get(model)?;
+    let one = |item: &Item| {
+        let request = Request::Read { source: source.clone(), items: vec![item.clone()], model: model.clone() };
+        engine.workers.document(&request, source.options.limits.max_seconds, Some(stream))
+    };
+    // Twice as many as can run, so that a slow document does not leave a worker idle.
+    let ahead = 2 * engine.workers.size();
+    std::thread::scope(|scope| {
+        let mut waiting = items.iter();
+        let mut running = VecDeque::new();
+        loop {
+            while running.len() < ahead
+                && let Some(item) = waiting.next()
+            {
+                running.push_back(scope.spawn(move || one(item)));
+            }
+            let Some(first) = running.pop_front() else { return Err(Error::internal("items ran out")) };
+            let read = first.join().unwrap_or_else(|_| Err(Error::internal("waiting for a document panicked")));
+            let Some(reply) = read? else { return Ok(None) };
+            let last = running.is_empty() && waiting.len() == 0;
+            if last || matches!(reply, Reply::Error(_)) {
+                return Ok(Some(reply));
+            }
+            if send(stream, reply, false).is_err() {
+                return Ok(None);
+            }
+        }
+    })
 }

@@ -11,8 +11,10 @@ mod frame;
 mod inference;
 mod models;
 mod os;
+mod parse_worker;
 mod queue;
 mod serve;
+mod workers;
 
 use clap::{Args, Parser, Subcommand};
 use rag_core::{Error, Result};
@@ -29,13 +31,13 @@ struct Cli {
 
 /// Where models and their runtime are.
 #[derive(Debug, Args)]
-struct Places {
+pub(crate) struct Places {
     /// Folder with one subfolder per model
     #[arg(long, value_name = "DIR", env = "PG_RAG_MODELS", default_value = "models")]
-    models: PathBuf,
+    pub(crate) models: PathBuf,
     /// Library of ONNX Runtime (1.22 or later)
     #[arg(long, value_name = "FILE", env = "ORT_DYLIB_PATH", default_value = "libonnxruntime.so")]
-    onnxruntime: PathBuf,
+    pub(crate) onnxruntime: PathBuf,
 }
 
 #[derive(Debug, Subcommand)]
@@ -56,7 +58,20 @@ enum Command {
         /// Threads of each model session
         #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
         threads: u32,
+        /// Documents parsed at once, each in a process of its own
+        #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
+        parse_workers: u32,
+        /// Address space of a parse worker in MB; 0 for no limit
+        #[arg(long, value_name = "MB", default_value_t = 4096)]
+        parse_memory: u64,
+        /// End when idle with more resident memory than this, in MB, so as to be started afresh; 0 for no limit
+        #[arg(long, value_name = "MB", default_value_t = 0)]
+        memory_limit: u64,
     },
+    /// Parse a file, or all files of a folder, and print each document without its chunks as a JSON line
+    Parse(commands::Reading),
+    /// Parse and chunk a file, or all files of a folder, and print each chunk as a JSON line
+    Chunk(commands::Reading),
     /// Embed texts and print a JSON line for each
     Embed {
         #[command(flatten)]
@@ -76,6 +91,16 @@ enum Command {
         #[command(flatten)]
         places: Places,
     },
+    /// Read and parse for `serve`, over standard input and output
+    #[command(hide = true)]
+    ParseWorker {
+        #[arg(long, value_name = "DIR")]
+        models: PathBuf,
+        #[arg(long, value_name = "BYTES")]
+        memory: u64,
+        #[arg(long, value_name = "PID")]
+        parent: u32,
+    },
 }
 
 fn main() -> ExitCode {
@@ -90,7 +115,16 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<()> {
     match command {
-        Command::Serve { listen_fd, socket, status_dir, places, threads } => {
+        Command::Serve {
+            listen_fd,
+            socket,
+            status_dir,
+            places,
+            threads,
+            parse_workers,
+            parse_memory,
+            memory_limit,
+        } => {
             let listener = match (listen_fd, socket) {
                 (Some(fd), _) => os::take_listener(fd)?,
                 (None, Some(path)) => UnixListener::bind(&path).map_err(|e| Error::io(&path.to_string_lossy(), &e))?,
@@ -101,11 +135,19 @@ fn run(command: Command) -> Result<()> {
                 onnxruntime: places.onnxruntime,
                 threads: threads as usize,
                 status_dir,
+                parse_workers: parse_workers as usize,
+                parse_memory: parse_memory << 20,
+                memory_limit: memory_limit << 20,
             };
             serve::run(&listener, &options)
         }
         Command::Embed { places, model, query, texts } => {
             commands::embed(places.models, places.onnxruntime, &model, query, &texts)
+        }
+        Command::Parse(reading) => commands::parse(&reading),
+        Command::Chunk(reading) => commands::chunk(&reading),
+        Command::ParseWorker { models, memory, parent } => {
+            parse_worker::run(&parse_worker::Options { models, memory, parent })
         }
         Command::Models { places } => commands::models(places.models, places.onnxruntime),
     }

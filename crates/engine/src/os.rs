@@ -78,6 +78,11 @@ pub fn die_with_parent(parent: u32) {
     }
 }
 
+/// Names this process in `ps` and in the kernel's log.
+pub fn name_process(name: &std::ffi::CStr) {
+    let _ = rustix::thread::set_name(name);
+}
+
 /// Lowers the priority of the calling thread, and of the threads that it starts from now on.
 pub fn lower_priority() {
     // On Linux a nice value belongs to a thread, whatever POSIX says.

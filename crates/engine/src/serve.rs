@@ -9,6 +9,7 @@ use crate::inference::{self, Job};
 use crate::models::Models;
 use crate::os;
 use crate::queue::Queue;
+use crate::workers::{self, Pool};
 use rag_core::protocol::{Priority, Status};
 use rag_core::{Error, Kind, Result};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -19,6 +20,9 @@ use std::time::{Duration, Instant};
 
 /// Connections served at once. Each costs a thread; a server with more backends than this needs a pooler anyway.
 const MAX_CONNECTIONS: usize = 1000;
+
+/// How long a peer may leave an answer unread.
+const WRITE_PATIENCE: Duration = Duration::from_secs(1800);
 
 /// How the server runs.
 #[derive(Debug)]
@@ -31,6 +35,12 @@ pub struct Options {
     pub threads: usize,
     /// Where the file `ready` is written.
     pub status_dir: Option<PathBuf>,
+    /// Parse workers.
+    pub parse_workers: usize,
+    /// Address space of a parse worker in bytes; 0 for no limit.
+    pub parse_memory: u64,
+    /// Resident memory in bytes above which an idle engine ends, to be started afresh; 0 for no limit.
+    pub memory_limit: u64,
 }
 
 /// What all connections share.
@@ -40,6 +50,10 @@ pub struct Engine {
     pub models: Arc<Models>,
     /// Requests that wait for inference.
     pub queue: Arc<Queue<Job>>,
+    /// Parse workers.
+    pub workers: Pool,
+    /// Requests in hand.
+    pub requests: AtomicUsize,
     started: Instant,
     connections: AtomicUsize,
 }
@@ -52,7 +66,13 @@ impl Engine {
         for lane in [Priority::Interactive, Priority::Bulk] {
             inference::start(lane, queue.clone(), models.clone(), options.threads)?;
         }
-        Ok(Arc::new(Self { models, queue, started: Instant::now(), connections: AtomicUsize::new(0) }))
+        let workers = Pool::start(workers::Options {
+            size: options.parse_workers,
+            memory: options.parse_memory,
+            models: options.models.clone(),
+        })?;
+        let (requests, connections) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Ok(Arc::new(Self { models, queue, workers, requests, started: Instant::now(), connections }))
     }
 
     /// How the engine is.
@@ -61,7 +81,7 @@ impl Engine {
             pid: std::process::id(),
             memory: os::resident_bytes(),
             models: self.models.names(),
-            parse_workers: 0,
+            parse_workers: u32::try_from(self.workers.alive()).unwrap_or(u32::MAX),
             queued: u32::try_from(self.queue.len()).unwrap_or(u32::MAX),
             uptime_seconds: self.started.elapsed().as_secs(),
         }
@@ -77,6 +97,9 @@ pub fn run(listener: &UnixListener, options: &Options) -> Result<()> {
     if let Some(folder) = &options.status_dir {
         announce(folder)?;
     }
+    if options.memory_limit > 0 {
+        watch_memory(engine.clone(), options.memory_limit)?;
+    }
     crate::log(&format!("ready, process {}", std::process::id()));
     loop {
         match listener.accept() {
@@ -89,6 +112,28 @@ pub fn run(listener: &UnixListener, options: &Options) -> Result<()> {
             }
         }
     }
+}
+
+/// Ends an idle engine that holds more than `limit` bytes; the supervisor starts another, which holds nothing.
+fn watch_memory(engine: Arc<Engine>, limit: u64) -> Result<()> {
+    const PACE: Duration = Duration::from_secs(15);
+    let watch = move || {
+        loop {
+            std::thread::sleep(PACE);
+            let memory = os::resident_bytes();
+            // A request that comes in at this very moment finds its connection closed, and its caller asks again.
+            if memory > limit && engine.requests.load(Ordering::SeqCst) == 0 {
+                crate::log(&format!(
+                    "idle with {} MB resident, above the limit of {} MB: ends",
+                    memory >> 20,
+                    limit >> 20
+                ));
+                os::end_self();
+            }
+        }
+    };
+    let started = std::thread::Builder::new().name("memory".into()).spawn(watch);
+    started.map(drop).map_err(|e| Error::new(Kind::OutOfMemory, format!("could not watch the memory: {e}")))
 }
 
 /// Tells the supervisor that this start succeeded: a file `ready` with the process id, in place at once.
@@ -116,6 +161,8 @@ fn admit(engine: &Arc<Engine>, stream: UnixStream) {
         );
         return;
     }
+    // A peer that stops reading in the middle of a listing must not hold a parse worker forever.
+    let _ = stream.set_write_timeout(Some(WRITE_PATIENCE));
     let admitted = Admitted(engine.clone());
     let serve = move || connection::serve(&admitted.0, Arc::new(stream));
     if let Err(e) = std::thread::Builder::new().name("connection".into()).spawn(serve) {

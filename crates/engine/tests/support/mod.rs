@@ -1,4 +1,6 @@
 //! Starts an engine as the supervisor does, and talks to it as a backend does.
+// Each test program uses a part.
+#![allow(dead_code)]
 
 use rag_core::protocol::{Answer, ModelSpec, PROTOCOL_VERSION, Pooling, Reply, Request, decode, encode, frame_length};
 use std::io::{Read, Write};

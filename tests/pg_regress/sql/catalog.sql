@@ -1,0 +1,29 @@
+-- What an administrator's tools say of the extension.
+
+-- Every relation, column, function and the schema has a comment.
+SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'rag'::regnamespace AND c.relkind IN ('r', 'v')
+   AND obj_description(c.oid, 'pg_class') IS NULL;
+SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+ WHERE c.relnamespace = 'rag'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
+   AND col_description(c.oid, a.attnum) IS NULL;
+SELECT p.oid::regprocedure FROM pg_proc p
+ WHERE p.pronamespace = 'rag'::regnamespace AND obj_description(p.oid, 'pg_proc') IS NULL;
+SELECT obj_description('rag'::regnamespace, 'pg_namespace') IS NOT NULL AS schema_has_comment;
+
+-- Nothing is granted to PUBLIC.
+SELECT p.oid::regprocedure FROM pg_proc p
+ WHERE p.pronamespace = 'rag'::regnamespace AND has_function_privilege('public', p.oid, 'EXECUTE');
+SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'rag'::regnamespace AND c.relkind IN ('r', 'v')
+   AND has_table_privilege('public', c.oid, 'SELECT');
+
+-- A dump carries every table and every identity sequence.
+SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'rag'::regnamespace AND c.relkind IN ('r', 'S')
+   AND NOT c.oid = ANY (SELECT unnest(extconfig) FROM pg_extension WHERE extname = 'pg_rag');
+
+-- Volatility and parallel safety are said, not left to the default.
+SELECT p.proname, p.provolatile, p.proparallel, pg_get_function_identity_arguments(p.oid) AS arguments
+  FROM pg_proc p WHERE p.pronamespace = 'rag'::regnamespace ORDER BY 1, 4;
+
+-- The settings, with units and bounds.
+SELECT name, context, vartype, unit, min_val, max_val FROM pg_settings WHERE name LIKE 'pg_rag.%' ORDER BY name;
+SET pg_rag.no_such_setting = 1;

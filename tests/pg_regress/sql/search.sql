@@ -1,0 +1,74 @@
+-- rag.search
+SET client_min_messages = error;
+SELECT rag.add_source('docs', 'markdown', public.fixtures() || '/docs', '{"chunk_tokens": 60}') > 0 AS added;
+CALL rag.sync('docs');
+SELECT rag.add_source('records', 'jsonl', public.fixtures() || '/records.jsonl') > 0 AS added;
+CALL rag.sync('records');
+RESET client_min_messages;
+SELECT rank, uri, citation, dense_rank IS NOT NULL AS dense, bm25_rank, current, complete, degraded
+  FROM rag.search('how much is the harbour fee', 2);
+-- the columns are frozen
+SELECT string_agg(a.name || ' ' || a.type, ', ' ORDER BY n)
+  FROM pg_proc p, ROWS FROM (unnest(p.proargnames), unnest(p.proargmodes::text[]),
+                             unnest((SELECT array_agg(format_type(t, NULL) ORDER BY o)
+                                       FROM unnest(p.proallargtypes) WITH ORDINALITY u(t, o))))
+       WITH ORDINALITY AS a (name, mode, type, n)
+ WHERE p.oid::regproc = 'rag.search'::regproc AND a.mode = 't';
+SELECT pg_get_function_arguments('rag.search'::regproc);
+-- content is the span, the locator says where
+SELECT content, locator FROM rag.search('which tug is stronger', 1, mode => 'dense');
+-- fused scores are the formula of reciprocal rank fusion
+SELECT count(*) > 3 AS several,
+       bool_and(abs(fused_score - (coalesce(1.0 / (60 + dense_rank), 0) + coalesce(2.0 / (60 + bm25_rank), 0))) < 1e-12) AS right,
+       bool_and(score = fused_score) AS same
+  FROM rag.search('mooring at the quay', 20, settings => '{"bm25_weight": 2}');
+-- a candidate of one leg has its score by the other
+SELECT bool_and(dense_score IS NOT NULL AND bm25_score IS NOT NULL) AS filled FROM rag.search('mooring at the quay', 20);
+-- exact cosine, as pgvector computes it
+SELECT bool_and(abs(s.dense_score - (1 - (e.embedding::vector <=> rag.embed_query('rising dough')))) < 1e-3) AS cosine
+  FROM rag.search('rising dough', 5, mode => 'dense') s JOIN rag.chunk_embedding e ON e.chunk_id = s.chunk_id;
+-- a vector of one's own
+SELECT uri FROM rag.search('anything', 1, mode => 'dense', query_embedding => rag.embed_query('kneading dough'));
+SELECT uri FROM rag.search('anything', 1, query_embedding => '[1,2,3]');
+-- one leg
+SELECT rank, uri, score = bm25_score AS score, dense_score, fused_score FROM rag.search('rice pots', 3, mode => 'bm25');
+SELECT count(*) FROM rag.search('the of and', 3, mode => 'bm25');
+SELECT count(*) FROM rag.search('zzzzqqq', 3, mode => 'bm25');
+-- top_k rows come back whenever they exist
+SELECT count(*) = (SELECT count(*) FROM rag.chunk) AS everything FROM rag.search('ship', 1000);
+-- filters
+SELECT DISTINCT source FROM rag.search('fish', 50, '{"source": "records"}');
+SELECT DISTINCT uri FROM rag.search('ship', 50, '{"path": "kitchen*"}');
+SELECT DISTINCT uri FROM rag.search('ship', 50, '{"uri": ["harbour.md", "*.jsonl#r1"]}') ORDER BY 1;
+SELECT DISTINCT title FROM rag.search('animal', 50, '{"metadata.team": ["pets"]}') ORDER BY 1;
+SELECT DISTINCT uri FROM rag.search('ship', 50, '{"published_at": {"gte": "2025-01-01", "lt": "2026-01-01"}}');
+SELECT count(*) FROM rag.search('ship', 50, '{"language": "de"}');
+SELECT bool_and((locator->>'line_end')::int >= 20) AS late FROM rag.search('ship', 50, '{"line": {"gte": 20}, "source": "docs"}');
+SELECT count(*) FROM rag.search('ship', 50, '{"source": "docs'' OR true --"}');
+-- a filter changes who is eligible, not how a chunk is scored
+SELECT count(*) FROM rag.search('ship fee', 50, '{"path": "harbour.md"}', mode => 'bm25') f
+  JOIN rag.search('ship fee', 50, mode => 'bm25') a USING (chunk_id) WHERE f.bm25_score <> a.bm25_score;
+-- within a query
+SELECT s.name, r.uri FROM rag.source s, LATERAL rag.search('water', 1, jsonb_build_object('source', s.name)) r ORDER BY 1;
+PREPARE q AS SELECT uri FROM rag.search($1, 1);
+EXECUTE q('bread');
+-- nothing leaks into the session
+SELECT current_setting('hnsw.ef_search', true) IN ('', '40') AS untouched, current_setting('jit');
+-- errors
+SELECT * FROM rag.search('');
+SELECT * FROM rag.search('x', 0);
+SELECT * FROM rag.search('x', 10001);
+SELECT * FROM rag.search('x', filter => '{"sorce": "docs"}');
+SELECT * FROM rag.search('x', filter => '{"page": "two"}');
+SELECT * FROM rag.search('x', collection => 'defualt');
+SELECT * FROM rag.search('x', mode => 'sparse');
+SELECT * FROM rag.search('x', candidate_k => 0);
+SELECT * FROM rag.search('x', rrf_k => -1);
+SELECT * FROM rag.search('x', rerank => 'some');
+SELECT * FROM rag.search('x', profile => 'fast');
+SELECT * FROM rag.search('x', settings => '{"rrfk": 3}');
+SELECT * FROM rag.search('x', settings => '{"alpha": 0.3}');
+SELECT * FROM rag.search('x', settings => '{"fusion": "convex"}');
+SELECT * FROM rag.search('x', settings => '{"dense_weight": 0, "bm25_weight": 0}');
+SELECT count(*) FROM rag.search(NULL);
+SELECT rag.drop_source(name) FROM rag.sources ORDER BY name;

@@ -1,0 +1,27 @@
+-- rag.add_source, rag.alter_source, rag.drop_source
+SELECT rag.add_source('notes', 'markdown', '/srv/notes', '{"chunk_tokens": 100}', authority => 0.5, project => 'p') > 0 AS added;
+SELECT name, kind, location, collection, model, project, authority, enabled, options, text_search_config
+  FROM rag.sources;
+SELECT rag.add_source('notes', 'markdown', '/srv/notes');
+SELECT rag.add_source('', 'markdown', '/srv/notes');
+SELECT rag.add_source('a', 'markdwon', '/srv/notes');
+SELECT rag.add_source('a', 'pdf', '/srv/notes');
+SELECT rag.add_source('a', 'inline', '/srv/notes');
+SELECT rag.add_source('a', 'markdown', 'notes');
+SELECT rag.add_source('a', 'markdown', '/srv/notes', '{"chunk_token": 3}');
+SELECT rag.add_source('a', 'markdown', '/srv/notes', '{"chunk_tokens": 3}');
+SELECT rag.add_source('a', 'markdown', '/srv/notes', '{"keep_raw": true}');
+SELECT rag.add_source('a', 'markdown', '/srv/notes', '[]');
+SELECT rag.add_source('a', 'markdown', '/srv/notes', '{"embed_template": "{titel}"}');
+SELECT rag.add_source('a', 'markdown', '/srv/notes', '{"text_search_config": "englisch"}');
+SELECT rag.add_source('a', 'markdown', '/srv/notes', collection => 'defualt');
+SELECT rag.add_source('a', 'markdown', '/srv/notes', authority => 0);
+SELECT rag.add_source('a', 'markdown', '/srv/notes', authority => 'NaN');
+SELECT rag.add_source('a', 'markdown', '/srv/notes', schedule => '@daily');
+SELECT rag.alter_source('notes', options => '{"text_search_config": "simple"}', enabled => false, location => '/srv/n2');
+SELECT name, location, enabled, options, text_search_config, project, authority FROM rag.sources;
+SELECT rag.alter_source('notes', options => '{"chunking": "sentences"}');
+SELECT rag.alter_source('note', enabled => true);
+CALL rag.sync('notes');
+SELECT rag.drop_source('notes');
+SELECT rag.drop_source('notes');
