@@ -33,7 +33,8 @@ put_folder() { # put_folder FROM TO
 say "building: the extension for PostgreSQL $PG_MAJOR"
 package=$TARGET/package/pg$PG_MAJOR
 rm -rf "$package"
-cargo pgrx package --no-default-features --features "pg$PG_MAJOR" --pg-config "$PG_CONFIG" --out-dir "$package"
+# cargo-pgrx links with flags of its own; in a folder of its own they do not make cargo build everything twice.
+CARGO_TARGET_DIR=$CARGO_OUT/extension cargo pgrx package --no-default-features --features "pg$PG_MAJOR" --pg-config "$PG_CONFIG" --out-dir "$package"
 say "building: the engine"
 cargo build --release -p rag_engine
 
