@@ -30,15 +30,15 @@ SELECT rag.add_source('demo', 'markdown', :'place')
 CALL rag.sync('demo');
 SQL
 
-if [ "$place" = "${DATA:-none}/files/md" ] || [ -n "$DATA" ]; then
-  questions=("How do I install it from source?" "configuration file options" "How are errors handled?")
+if [ -n "$DATA" ]; then
+  questions=("How do I build an HNSW index?" "connection pooling with PgBouncer" "When does a destructor run?")
 else
   questions=("How are dense and BM25 results fused?" "How do I keep a source fresh?" "Which files may the server read?")
 fi
 for question in "${questions[@]}"; do
   printf '\n» %s\n' "$question"
   sql -v question="$question" -P pager=off <<'SQL'
-SELECT rank, round(score::numeric, 4) AS score, citation, left(regexp_replace(content, '\s+', ' ', 'g'), 70) AS content
+SELECT rank, round(score::numeric, 4) AS score, left(citation, 80) AS citation, left(regexp_replace(content, '\s+', ' ', 'g'), 70) AS content
   FROM rag.search(:'question', 3) ORDER BY rank;
 SQL
 done

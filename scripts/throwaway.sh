@@ -25,9 +25,14 @@ cluster=$(mktemp -d "$RUN/throwaway.XXXXXX")
 data=$cluster/data
 log=$cluster/server.log
 socket=$(socket_dir_for "$cluster")
+child=
+# shellcheck disable=SC2317 # called by the trap
 finish() {
   local status=$?
-  trap - EXIT INT TERM
+  # A second signal must not interrupt the clean-up.
+  trap '' INT TERM
+  trap - EXIT
+  [ -z "$child" ] || kill "$child" 2>/dev/null || true
   # Immediate is for the server that no longer listens to a polite request.
   as_server "$PG_BIN/pg_ctl" -D "$data" -m fast -w -t 20 stop >/dev/null 2>&1 ||
     as_server "$PG_BIN/pg_ctl" -D "$data" -m immediate -w -t 20 stop >/dev/null 2>&1 || true
@@ -61,4 +66,10 @@ as_server env -u RUST_BACKTRACE "$PG_BIN/pg_ctl" -D "$data" -l "$log" -w -t 60 s
   die "the throwaway server did not start"
 export PGHOST=$socket PGPORT=5432 PGUSER=postgres PGDATABASE=postgres PGDATA=$data
 unset PGPASSWORD PGSERVICE PGOPTIONS
-"$@"
+# In the background, because a trap waits for what runs in the foreground.
+"$@" <&0 &
+child=$!
+status=0
+wait "$child" || status=$?
+child=
+exit "$status"
