@@ -98,7 +98,8 @@ impl Cluster {
             format!("pg_rag.allowed_paths = '{}'", self.files().display()),
         ];
         let mut conf = OpenOptions::new().append(true).open(self.data().join("postgresql.conf"))?;
-        for line in own.iter().map(String::as_str).chain(settings.iter().copied()) {
+        let everywhere = env::var("RAG_SERVER_CONF").unwrap_or_default();
+        for line in own.iter().map(String::as_str).chain(everywhere.lines()).chain(settings.iter().copied()) {
             writeln!(conf, "{line}")?;
         }
         Ok(())

@@ -6,7 +6,8 @@
 //! function of the product says the same.
 //!
 //! `PG_CONFIG` names the `pg_config` of a server that has pg_rag installed; `make server-test` sets it up. As root the
-//! server runs as the user in `RAG_SERVER_USER`, or `nobody`, because PostgreSQL refuses to run as root.
+//! server runs as the user in `RAG_SERVER_USER`, or `nobody`, because PostgreSQL refuses to run as root. `RAG_SERVER_CONF`
+//! holds further lines of postgresql.conf for all clusters, to run every test under another setting.
 //!
 //! A test is a closure, so that a cluster is kept for inspection whether the test fails by `?` or by a panic:
 //!
