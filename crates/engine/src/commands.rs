@@ -49,6 +49,8 @@ pub fn parse(reading: &Reading) -> Result<()> {
         let mut value = json_of(document)?;
         if let Some(fields) = value.as_object_mut() {
             fields.shift_remove("chunks");
+            // Bytes on the wire, hexadecimal for people.
+            fields.insert("content_sha256".to_owned(), document.content_sha256.hex().into());
         }
         print(&value)
     })
