@@ -49,6 +49,8 @@ pub fn parse(reading: &Reading) -> Result<()> {
         let mut value = json_of(document)?;
         if let Some(fields) = value.as_object_mut() {
             fields.shift_remove("chunks");
+            // Bytes on the wire, hexadecimal for people.
+            fields.insert("content_sha256".to_owned(), document.content_sha256.hex().into());
         }
         print(&value)
     })
@@ -71,7 +73,9 @@ fn read(reading: &Reading, each: &mut dyn FnMut(&Document) -> Result<()>) -> Res
     let options = serde_json::from_str(&reading.options)
         .map_err(|e| Error::invalid(format!("--options \"{}\" is not JSON: {e}", reading.options)))?;
     let location = path.to_string_lossy().into_owned();
-    let allowed_paths = vec![location.clone()];
+    // Who may run this command may read the file anyway.
+    let root = if path.is_dir() { &path } else { path.parent().unwrap_or(&path) };
+    let allowed_paths = vec![root.to_string_lossy().into_owned()];
     let source = SourceSpec { kind, location, options: SourceOptions::parse(kind, &options)?, allowed_paths };
     let counter: Box<dyn TokenCounter> = if reading.words {
         Box::new(WordCounter { window: 254 })

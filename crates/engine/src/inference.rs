@@ -29,7 +29,10 @@ const MERGED: usize = 512;
 /// Longest that bulk work waits for queries before it goes on beside them.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// After so long without work, a lane's sessions are closed and their memory returned.
+/// After so long without work, memory that batches left behind is returned.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// After so much longer, a lane's sessions are closed and their memory returned.
 const IDLE: Duration = Duration::from_secs(300);
 
 /// Texts of one request.
@@ -110,13 +113,8 @@ struct Lane {
 impl Lane {
     fn run(mut self) {
         loop {
-            let new =
-                if self.active.is_empty() { self.queue.take(self.lane, IDLE) } else { self.queue.take_more(self.lane) };
+            let new = if self.active.is_empty() { self.wait() } else { self.queue.take_more(self.lane) };
             self.active.extend(new.into_iter().map(Active::new));
-            if self.active.is_empty() {
-                self.encoders.clear();
-                continue;
-            }
             if self.lane == Priority::Bulk {
                 self.queue.give_way(PATIENCE);
             }
@@ -125,6 +123,28 @@ impl Lane {
             let Some(first) = self.active.pop_front() else { continue };
             let together = self.gather(first);
             self.step(together);
+        }
+    }
+
+    /// Waits for work, and gives memory back meanwhile.
+    fn wait(&mut self) -> VecDeque<Job> {
+        let new = self.queue.take(self.lane, PAUSE);
+        if !new.is_empty() {
+            return new;
+        }
+        os::return_memory();
+        let new = self.queue.take(self.lane, IDLE);
+        if !new.is_empty() {
+            return new;
+        }
+        self.encoders.clear();
+        os::return_memory();
+        loop {
+            // Nothing is left to give back: this wakes once an hour.
+            let new = self.queue.take(self.lane, Duration::from_secs(3600));
+            if !new.is_empty() {
+                return new;
+            }
         }
     }
 

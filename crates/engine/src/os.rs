@@ -1,7 +1,8 @@
 //! What the engine asks of the operating system.
 //!
 //! Owns the inherited socket, credentials of a peer, priorities, limits and `/proc`. It is the one file of the engine
-//! with unsafe code, for the one thing that cannot be said otherwise: taking over a descriptor that is known by number.
+//! with unsafe code, for the two things that cannot be said otherwise: taking over a descriptor that is known by number,
+//! and giving freed memory back.
 
 use rag_core::{Error, Kind, Result};
 use rustix::net::RecvFlags;
@@ -110,6 +111,17 @@ pub fn limit_memory(bytes: u64) -> Result<()> {
         rustix::process::setrlimit(Resource::As, fixed(bytes)).map_err(|e| failed("limit memory", e))?;
     }
     Ok(())
+}
+
+/// Gives memory that was freed back to the kernel. The C library keeps what large batches left, which after a sync can
+/// be as much as the models themselves.
+pub fn return_memory() {
+    #[cfg(target_env = "gnu")]
+    #[allow(unsafe_code)]
+    // SAFETY: takes no pointer, and the allocator locks itself.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }
 
 /// Resident memory of this process in bytes; 0 when it cannot be told.
