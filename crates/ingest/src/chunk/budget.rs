@@ -89,7 +89,7 @@ impl<'a> Sizer<'a> {
         let half = self.counter.window() / 2;
         // A context as large as the window is not worth measuring together with the rest.
         let fits = context.len() <= half.saturating_mul(BYTES_PER_TOKEN)
-            && self.around(path, Some(context), false) <= half
+            && self.around(path, Some(context), false).0 + SEAM <= half
             && !self.room(path).prefix_cut;
         if fits {
             let context = Context { text: Some(Arc::from(context)) };
@@ -102,19 +102,19 @@ impl<'a> Sizer<'a> {
     fn room_of(&self, path: &[String], context: Option<&str>, wish: usize) -> Room {
         let window = self.counter.window().max(2);
         let half = window / 2;
-        let mut around = self.around(path, context, false);
-        let prefix_cut = around > half;
+        let (mut around, mut bare) = self.around(path, context, false);
+        let prefix_cut = around + if bare { 0 } else { SEAM } > half;
         if prefix_cut {
             // A template of literals alone can still be too long; then the engine reports the text as cut.
-            around = self.around(path, context, true).min(half);
+            (around, bare) = self.around(path, context, true);
         }
-        let seam = if around == 0 { 0 } else { SEAM.min(half) };
-        let tokens = wish.min((window - around).saturating_sub(seam)).max(1);
+        let seam = if bare { 0 } else { SEAM };
+        let tokens = wish.min(window - (around + seam).min(half)).max(1);
         Room { tokens, bytes: tokens.saturating_mul(BYTES_PER_TOKEN), prefix_cut }
     }
 
-    /// Tokens of the rendered template without the content.
-    fn around(&self, path: &[String], context: Option<&str>, cut: bool) -> usize {
+    /// Tokens of the rendered template without the content, and whether there is nothing but the content.
+    fn around(&self, path: &[String], context: Option<&str>, cut: bool) -> (usize, bool) {
         let fields = EmbedFields {
             title: self.title.as_deref(),
             heading_path: path,
@@ -126,6 +126,6 @@ impl<'a> Sizer<'a> {
         };
         let fields = if cut { fields.without_prefix() } else { fields };
         let rendered = self.template.render(&fields);
-        self.counter.count(&rendered).saturating_sub(self.counter.count("x"))
+        (self.counter.count(&rendered).saturating_sub(self.counter.count("x")), rendered == "x")
     }
 }

@@ -6,7 +6,7 @@
 //! Pieces tile what they were cut from.
 
 use super::budget::{Context, Room, Sizer};
-use super::{line_start, trim};
+use super::{first_of_line, trim};
 use crate::parse::{Block, BlockKind};
 use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
@@ -110,19 +110,22 @@ impl<'a> Cutter<'a> {
     }
 
     fn table(&mut self, table: &Block, range: Range<usize>) {
-        let mut rows = parts(self.text, &table.children, range);
-        if rows.len() < 2 {
-            return rows.into_iter().for_each(|(part, _)| self.prose(part));
-        }
-        // Header and delimiter row; alone at the end of a chunk they would say nothing.
-        let (header, _) = rows.remove(0);
-        let first = rows.remove(0).0;
+        // Header and delimiter row, which has no block of its own; alone at the end of a chunk they would say nothing.
+        let Some((_, rows)) = table.children.split_first().filter(|(_, rows)| !rows.is_empty()) else {
+            return self.prose(range);
+        };
+        let first = line_of(self.text, &rows[0], &range);
+        let header = range.start..first;
+        let mut rows = parts(self.text, rows, first..range.end).into_iter().map(|(row, _)| row);
+        let Some(first) = rows.next() else {
+            return self.prose(range);
+        };
         let text = self.text[trim(self.text, header.clone())].to_owned();
         if !self.whole(&(header.start..first.end)) {
             self.prose(header);
             self.within(&text, |cutter| cutter.prose(first));
         }
-        self.within(&text, |cutter| rows.into_iter().for_each(|(row, _)| cutter.prose(row)));
+        self.within(&text, |cutter| rows.for_each(|row| cutter.prose(row)));
     }
 
     /// Cuts lines of code or markup, at blank lines where that suffices.
@@ -279,7 +282,7 @@ pub fn parts<'b>(text: &str, children: &'b [Block], range: Range<usize>) -> Vec<
     let mut held: Option<&Block> = None;
     for child in children {
         // What stands before the child on its line (a marker, indentation) belongs to it.
-        let start = line_start(text, child.range.start).clamp(range.start, range.end);
+        let start = line_of(text, child, &(at..range.end));
         if start > at {
             let end_of_held = held.map_or(at, |b| b.range.end.clamp(at, start));
             push_part(text, &mut parts, at..end_of_held, end_of_held..start, held);
@@ -290,6 +293,12 @@ pub fn parts<'b>(text: &str, children: &'b [Block], range: Range<usize>) -> Vec<
     let end_of_held = held.map_or(at, |b| b.range.end.clamp(at, range.end));
     push_part(text, &mut parts, at..end_of_held, end_of_held..range.end, held);
     parts
+}
+
+/// The start of the line on which a block begins, within `range`.
+fn line_of(text: &str, block: &Block, range: &Range<usize>) -> usize {
+    let start = block.range.start.clamp(range.start, range.end);
+    first_of_line(text, start, range.start).unwrap_or(range.start)
 }
 
 /// Adds a block and what follows it; the latter only apart when there is text in it.

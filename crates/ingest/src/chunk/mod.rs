@@ -68,14 +68,15 @@ fn trim(text: &str, range: Range<usize>) -> Range<usize> {
     if first >= end {
         return range.start..range.start;
     }
-    let line = line_start(text, first);
-    if line >= range.start { line..end } else { first..end }
+    first_of_line(text, first, range.start).unwrap_or(first)..end
 }
 
-/// The start of the line that holds the byte at `at`.
-fn line_start(text: &str, at: usize) -> usize {
-    text.as_bytes()[..at].iter().rposition(|b| *b == b'\n').map_or(0, |newline| newline + 1)
+/// The start of the line that holds the byte at `at`, if it is not before `floor`. Looks no further back, since a line
+/// can be as long as the text.
+fn first_of_line(text: &str, at: usize, floor: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    match bytes[floor..at].iter().rposition(|b| *b == b'\n') {
+        Some(newline) => Some(floor + newline + 1),
+        None => (floor == 0 || bytes[floor - 1] == b'\n').then_some(floor),
+    }
 }
-
-#[cfg(test)]
-mod tests;

@@ -62,14 +62,16 @@ fn pack(text: &str, body: Range<usize>, sizer: &Sizer<'_>, room: Room) -> Vec<Pa
 fn overlap_start(text: &str, before: Range<usize>, sizer: &Sizer<'_>, overlap: usize) -> Option<usize> {
     let content = &text[before.clone()];
     let offsets = sizer.offsets(content);
-    let Some((earliest, _)) = offsets.len().checked_sub(overlap).and_then(|first| offsets.get(first)) else {
-        return Some(before.start);
-    };
-    let earliest = before.start + content.ceil_char_boundary(*earliest);
+    let first = offsets.len().saturating_sub(overlap);
+    let earliest = offsets.get(first).map_or(content.len(), |(start, _)| content.ceil_char_boundary(*start));
+    // Never the whole of it: the chunk before would say nothing of its own.
+    let earliest = before.start + earliest.max(1);
     if let Some(sentence) = sentences(text, before.clone()).into_iter().find(|s| s.start >= earliest) {
         return Some(trim(text, sentence).start);
     }
-    let word =
-        content.split_word_bound_indices().find(|(at, word)| before.start + at >= earliest && !word.trim().is_empty());
+    let mut words = content.split_word_bound_indices().filter(|(at, word)| {
+        before.start + at >= earliest && word.chars().any(|c| !c.is_whitespace() && !c.is_ascii_punctuation())
+    });
+    let word = words.next();
     word.map(|(at, _)| before.start + at)
 }

@@ -70,3 +70,6 @@ impl Structure {
         first.map(|h| h.text.clone())
     }
 }
+
+#[cfg(test)]
+mod reference;

@@ -96,6 +96,3 @@ impl Pages<'_, '_> {
         (self.emit)(std::mem::take(&mut self.items), std::mem::take(&mut self.failures))
     }
 }
-
-#[cfg(test)]
-mod tests;

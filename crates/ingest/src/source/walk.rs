@@ -88,7 +88,7 @@ pub fn walk(
         }
         // Without exact bytes the file could not be named again, neither here nor in the database.
         let Some(utf8) = path.to_str() else {
-            visit(Err(unnameable(&path)))?;
+            visit(Err(unnameable(&path, folder)))?;
             continue;
         };
         if !folder {
@@ -151,13 +151,16 @@ fn gitignore(location: &Location, folder: &Path) -> Gitignore {
     builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
 
-fn unnameable(path: &Path) -> Failure {
+fn unnameable(path: &Path, folder: bool) -> Failure {
     let mut uri = String::new();
     for part in path.as_os_str().as_encoded_bytes().utf8_chunks() {
         uri.push_str(part.valid());
         for byte in part.invalid() {
             uri.push_str(&format!("%{byte:02X}"));
         }
+    }
+    if folder {
+        uri.push('/');
     }
     let error = Error::new(Kind::BadContent, format!("name \"{uri}\" is not valid UTF-8"))
         .with_hint("Rename it; bytes that are not valid are written as %XX.");

@@ -1,0 +1,161 @@
+//! JSON Lines: one record, one document.
+
+use rag_core::error::{Kind, Result};
+use rag_core::provenance::ContentHash;
+use rag_core::source::{Chunking, Failure, Item, Place, SourceKind, SourceOptions, SourceSpec};
+use rag_core::tokens::WordCounter;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const COUNTER: WordCounter = WordCounter { window: 254 };
+
+fn source(content: &[u8]) -> (TempDir, SourceSpec) {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let file = dir.path().join("c.jsonl");
+    std::fs::write(&file, content).expect("file");
+    let spec = SourceSpec {
+        kind: SourceKind::Jsonl,
+        location: file.to_str().expect("UTF-8").to_owned(),
+        options: SourceOptions::defaults(SourceKind::Jsonl),
+        allowed_paths: vec![dir.path().to_str().expect("UTF-8").to_owned()],
+    };
+    (dir, spec)
+}
+
+fn list(spec: &SourceSpec) -> Result<(Vec<Item>, Vec<Failure>)> {
+    let (mut items, mut failures) = (Vec::new(), Vec::new());
+    rag_ingest::list(spec, &mut |i, f| {
+        items.extend(i);
+        failures.extend(f);
+        Ok(())
+    })?;
+    Ok((items, failures))
+}
+
+#[test]
+fn records_are_found_by_key_or_line() {
+    let lines = [
+        "\u{FEFF}{\"_id\": \"a\", \"text\": \"one\"}\r\n",
+        "\r\n",
+        "{\"id\": 7, \"text\": \"two\"}\n",
+        "  \n",
+        "{\"text\": \"three\"}\n",
+        "{\"_id\": \"a\", \"text\": \"again\"}\n",
+        "{broken\n",
+        "{\"_id\": \"n\"}\n",
+        "{\"_id\": \"L5\", \"text\": \"a key that looks like line 5\"}\n",
+        "{\"_id\": \"e\", \"title\": \"only a title\", \"text\": \"\"}",
+    ];
+    let content = lines.concat();
+    let (_dir, spec) = source(content.as_bytes());
+    let (items, failures) = list(&spec).expect("listing");
+    assert_eq!(
+        items.iter().map(|i| i.uri.as_str()).collect::<Vec<_>>(),
+        ["c.jsonl#a", "c.jsonl#7", "c.jsonl#L5", "c.jsonl#e"]
+    );
+    let failed: Vec<_> = failures.iter().map(|f| (f.uri.as_str(), f.error.message.as_str())).collect();
+    let expected = [
+        ("c.jsonl#L6", "record on line 6 repeats the key of \"c.jsonl#a\""),
+        ("c.jsonl#L7", "record is not valid JSON: \"{broken\""),
+        ("c.jsonl#L8", "record has no field \"text\""),
+        ("c.jsonl#L9", "record on line 9 repeats the key of \"c.jsonl#L5\""),
+    ];
+    assert_eq!(failed, expected);
+    assert!(failures.iter().all(|f| f.error.kind == Kind::BadContent));
+    let line = "{\"_id\": \"a\", \"text\": \"one\"}";
+    assert_eq!(items[0].content_sha256, ContentHash::of(line));
+    assert_eq!(items[0].place, Place::Record { offset: 3, length: line.len() as u64 });
+    let texts: Vec<String> =
+        items.iter().map(|i| rag_ingest::read(&spec, i, &COUNTER).expect("readable").text).collect();
+    assert_eq!(texts, ["one", "two", "three", ""]);
+    let empty = rag_ingest::read(&spec, &items[3], &COUNTER).expect("readable");
+    assert_eq!((empty.title.as_deref(), empty.chunks.len()), (Some("only a title"), 0));
+}
+
+#[test]
+fn a_record_becomes_a_document() {
+    let record = json!({
+        "_id": "k", "title": "T", "text": "a\r\nb", "language": "en", "published_at": "2024-05-06",
+        "url": "u", "metadata": {"year": 1990}
+    });
+    let (_dir, spec) = source(record.to_string().as_bytes());
+    let item = list(&spec).expect("listing").0.remove(0);
+    let document = rag_ingest::read(&spec, &item, &COUNTER).expect("readable");
+    assert_eq!(document.uri, "c.jsonl#k");
+    assert_eq!(document.external_id.as_deref(), Some("k"));
+    assert_eq!((document.title.as_deref(), document.language.as_deref()), (Some("T"), Some("en")));
+    assert_eq!(document.published_at.as_deref(), Some("2024-05-06T00:00:00Z"));
+    assert_eq!(Value::Object(document.metadata), json!({"url": "u", "year": 1990}));
+    assert_eq!((document.path, document.media_type.as_str()), (None, "text/plain"));
+    assert_eq!(document.text, "a\nb");
+    assert_eq!(document.content_sha256, item.content_sha256);
+    assert_eq!(document.chunks.len(), 1);
+}
+
+#[test]
+fn the_text_is_cut_as_the_options_say() {
+    let record = json!({"_id": "k", "text": "# A\n\nx\n\n# B\n\ny\n"}).to_string();
+    let (_dir, mut spec) = source(record.as_bytes());
+    let item = list(&spec).expect("listing").0.remove(0);
+    let mut paths = |chunking| {
+        spec.options.chunking = chunking;
+        let document = rag_ingest::read(&spec, &item, &COUNTER).expect("readable");
+        document.chunks.into_iter().map(|c| c.heading_path).collect::<Vec<_>>()
+    };
+    assert_eq!(paths(Chunking::Heading), [["A"], ["B"]]);
+    assert_eq!(paths(Chunking::Recursive), [Vec::<String>::new()]);
+    assert_eq!(paths(Chunking::None), [Vec::<String>::new()]);
+}
+
+#[test]
+fn a_long_line_is_bounded_and_the_next_one_is_read() {
+    let long = json!({"_id": "long", "text": "x".repeat(300_000)}).to_string();
+    let fits = json!({"_id": "fits", "text": ""}).to_string();
+    for end in ["\n", "\r\n"] {
+        let (_dir, mut spec) = source(format!("{long}{end}{fits}{end}{fits} {end}").as_bytes());
+        spec.options.limits.max_document_bytes = fits.len() as u64;
+        let (items, failures) = list(&spec).expect("listing");
+        assert_eq!(items.iter().map(|i| i.uri.as_str()).collect::<Vec<_>>(), ["c.jsonl#fits"]);
+        rag_ingest::read(&spec, &items[0], &COUNTER).expect("readable");
+        let failed: Vec<_> = failures.iter().map(|f| (f.uri.as_str(), f.error.kind)).collect();
+        assert_eq!(failed, [("c.jsonl#L1", Kind::LimitExceeded), ("c.jsonl#L3", Kind::LimitExceeded)]);
+    }
+}
+
+#[test]
+fn a_record_that_moved_is_not_read() {
+    let (dir, spec) = source(b"{\"_id\": 1, \"text\": \"a\"}\n");
+    let item = list(&spec).expect("listing").0.remove(0);
+    std::fs::write(dir.path().join("c.jsonl"), b"{\"_id\": 2, \"text\": \"b\"}\n").expect("file");
+    let failure = rag_ingest::read(&spec, &item, &COUNTER).expect_err("moved");
+    assert_eq!(failure.error.message, "\"c.jsonl#1\" changed since it was listed");
+    let far = Item { place: Place::Record { offset: 1 << 40, length: 10 }, ..item };
+    assert!(rag_ingest::read(&spec, &far, &COUNTER).is_err());
+}
+
+#[test]
+fn limits_and_locations_are_checked() {
+    let (dir, mut spec) = source(b"{\"text\": \"a\"}\n{\"text\": \"b\"}\n");
+    spec.options.limits.max_documents = 1;
+    assert_eq!(list(&spec).expect_err("too many").kind, Kind::LimitExceeded);
+    spec.location = dir.path().to_str().expect("UTF-8").to_owned();
+    assert_eq!(list(&spec).expect_err("folder").kind, Kind::InvalidArgument);
+    let (_dir, spec) = source(b"");
+    assert_eq!(list(&spec).expect("empty"), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn inline_content_is_one_record_and_metadata_overrides() {
+    let options = SourceOptions::defaults(SourceKind::Jsonl);
+    let given = json!({"title": "given", "year": 2, "date": "2020-01-01"});
+    let given = given.as_object().expect("object");
+    let content = b"{\n \"text\": \"x\", \"title\": \"own\",\n \"year\": 1, \"kind\": \"k\"}\n";
+    let parse =
+        |content: &[u8]| rag_ingest::parse_inline(SourceKind::Jsonl, &options, "my:uri", content, given, &COUNTER);
+    let document = parse(content).expect("record");
+    assert_eq!((document.uri.as_str(), document.title.as_deref()), ("my:uri", Some("given")));
+    assert_eq!(document.published_at.as_deref(), Some("2020-01-01T00:00:00Z"));
+    assert_eq!(Value::Object(document.metadata), json!({"year": 2, "kind": "k"}));
+    let failure = parse(b"{\"text\": \"a\"}\n{\"text\": \"b\"}").expect_err("two records");
+    assert_eq!((failure.uri.as_str(), failure.error.kind), ("my:uri", Kind::BadContent));
+}
