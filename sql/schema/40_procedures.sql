@@ -7,6 +7,7 @@ LANGUAGE plpgsql
 AS $procedure$
 DECLARE
     run bigint;
+    listed boolean := false;
     more boolean := true;
     code text;
     message text;
@@ -17,7 +18,12 @@ BEGIN
     COMMIT;
     WHILE more LOOP
         BEGIN
-            more := rag.sync_batch(run);
+            IF listed THEN
+                more := rag.sync_batch(run);
+            ELSE
+                PERFORM rag.sync_list(run);
+                listed := true;
+            END IF;
         EXCEPTION WHEN OTHERS THEN
             GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
                 hint = PG_EXCEPTION_HINT;
@@ -25,6 +31,13 @@ BEGIN
         IF code IS NOT NULL THEN
             PERFORM rag.sync_fail(run, message);
             COMMIT;
+            -- RAISE prints an empty DETAIL or HINT as an empty line.
+            IF detail = '' THEN
+                detail := 'What the sync stored before stays stored.';
+            END IF;
+            IF hint = '' THEN
+                hint := 'SELECT * FROM rag.status; shows the latest run of each source.';
+            END IF;
             RAISE EXCEPTION USING ERRCODE = code, MESSAGE = message, DETAIL = detail, HINT = hint;
         END IF;
         COMMIT;

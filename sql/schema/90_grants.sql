@@ -14,7 +14,8 @@ COMMENT ON FUNCTION rag.ingest(text, text, text, jsonb, text, jsonb) IS
     'stores and embeds one text (kind text or markdown) at once; the same uri again replaces it';
 COMMENT ON FUNCTION rag.ingest(bytea, text, text, jsonb, text, jsonb) IS
     'stores and embeds one document given as bytes at once; the same uri again replaces it';
-COMMENT ON FUNCTION rag.sync_begin(text) IS 'step of rag.sync: starts a run and lists the source; returns the run';
+COMMENT ON FUNCTION rag.sync_begin(text) IS 'step of rag.sync: starts a run and returns it';
+COMMENT ON FUNCTION rag.sync_list(bigint) IS 'step of rag.sync: lists the source';
 COMMENT ON FUNCTION rag.sync_batch(bigint) IS 'step of rag.sync: reads and stores some documents; returns whether there may be more';
 COMMENT ON FUNCTION rag.sync_fail(bigint, text) IS 'step of rag.sync: records why a run failed';
 COMMENT ON FUNCTION rag.search(text, integer, jsonb, text, text, integer, integer, text, text, jsonb, vector) IS

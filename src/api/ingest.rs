@@ -58,10 +58,16 @@ fn store(
     Ok(TableIterator::once((stored.document_id, stored.chunks, stored.tokens)))
 }
 
-/// First step of rag.sync: starts a run and lists the source.
+/// First step of rag.sync: starts a run.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
 fn sync_begin(source: &str) -> i64 {
-    sync::begin(source, guc::allowed_paths(), guc::waits()).or_raise()
+    sync::begin(source).or_raise()
+}
+
+/// Second step of rag.sync: lists the source.
+#[pg_extern(schema = "rag", volatile, parallel_unsafe)]
+fn sync_list(run: i64) {
+    sync::list(run, guc::allowed_paths(), guc::waits()).or_raise()
 }
 
 /// Repeated step of rag.sync: reads and stores some pending documents.

@@ -1,8 +1,8 @@
 //! From a source to the catalog.
 //!
-//! A sync is three kinds of short transactions that `CALL rag.sync` strings together: [`begin`] lists the source and
-//! writes the manifest, [`batch`] reads, embeds and stores some pending documents, and the batch that finds nothing
-//! pending ends the run. Each batch asks the engine first and writes afterwards, so locks are held for the writes only.
+//! A sync is a row of short transactions that `CALL rag.sync` strings together: [`begin`] starts the run, [`list`] lists
+//! the source and writes the manifest, [`batch`] reads, embeds and stores some pending documents, and the batch that
+//! finds nothing pending ends the run. Each batch asks the engine first and writes afterwards, so locks are held for the writes only.
 //! A document that cannot be read or stored costs itself: its error goes to the manifest and its old version stays.
 
 pub mod ingest;
@@ -27,8 +27,8 @@ const BATCH_DOCUMENTS: i32 = 64;
 /// Most bytes of one batch, unless one document alone has more.
 const BATCH_BYTES: i64 = 512 << 10;
 
-/// Starts a run over a source and lists it. Returns the run's key.
-pub fn begin(name: &str, allowed_paths: Vec<String>, waits: Waits) -> Result<i64> {
+/// Starts a run over a source. Returns the run's key.
+pub fn begin(name: &str) -> Result<i64> {
     if spi::in_transaction_block() {
         return Err(Error::new(Kind::InTransaction, "rag.sync cannot run inside a transaction block")
             .with_hint("Run CALL rag.sync(...) on its own, not between BEGIN and COMMIT."));
@@ -44,9 +44,15 @@ pub fn begin(name: &str, allowed_paths: Vec<String>, waits: Waits) -> Result<i64
             pgrx::spi::quote_literal(name)
         )));
     }
+    Ok(runs::start(source.id, name, PARSER_VERSION)?.id)
+}
+
+/// Lists the source of a run into its manifest.
+pub fn list(run_id: i64, allowed_paths: Vec<String>, waits: Waits) -> Result<()> {
+    let run = runs::running(run_id)?;
+    let source = source::by_id(run.source_id)?;
     let collection = collection::by_id(source.collection_id)?;
     let spec = spec_of(&source, allowed_paths)?;
-    let run = runs::start(source.id, name, PARSER_VERSION)?;
     let options = options_sha256(&source, &collection, &source.options);
     let mut listed = 0;
     engine_client::stream(&Request::List { source: spec }, waits, &mut |reply| match reply {
@@ -58,8 +64,7 @@ pub fn begin(name: &str, allowed_paths: Vec<String>, waits: Waits) -> Result<i64
             Ok(())
         }
         _ => Err(unexpected()),
-    })?;
-    Ok(run.id)
+    })
 }
 
 /// Reads and stores some of a run's pending documents; ends the run when there are none. Returns whether there may be

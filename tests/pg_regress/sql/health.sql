@@ -1,6 +1,6 @@
 -- rag.health
 SELECT rag.count_tokens('start the engine');
-SELECT engine_state, engine_pid > 0 AS pid, engine_memory > 10000000 AS memory, engine_uptime > interval '0' AS uptime,
+SELECT engine_state, engine_pid > 0 AS pid, engine_memory > 10000000 AS memory, engine_uptime >= interval '0' AS uptime,
        launcher_pid > 0 AS launcher, model, repair_needed, last_error
   FROM rag.health();
 BEGIN;

@@ -17,18 +17,22 @@ SELECT rag.alter_source('docs', options => '{"chunk_tokens": 120}');
 CALL rag.sync('docs');
 -- records
 SELECT rag.add_source('records', 'jsonl', public.fixtures() || '/records.jsonl', '{"chunking": "none"}') > 0 AS added;
+\set VERBOSITY terse
 CALL rag.sync('records');
+\set VERBOSITY default
 SELECT uri, external_id, title, metadata FROM rag.documents WHERE source = 'records' ORDER BY uri;
-SELECT uri, state, error FROM rag.sync_item i JOIN rag.sync y ON y.id = i.sync_id JOIN rag.source s ON s.id = y.source_id
+SELECT uri, state, i.error FROM rag.sync_item i JOIN rag.sync y ON y.id = i.sync_id JOIN rag.source s ON s.id = y.source_id
  WHERE s.name = 'records' AND i.state = 'failed' ORDER BY i.ordinal;
 -- errors
 CALL rag.sync('doc');
 SELECT rag.add_source('outside', 'markdown', '/etc') > 0 AS added;
 CALL rag.sync('outside');
 SELECT rag.add_source('missing', 'markdown', public.fixtures() || '/missing') > 0 AS added;
-\set VERBOSITY terse
+\set VERBOSITY sqlstate
 CALL rag.sync('missing');
 \set VERBOSITY default
+-- why it failed is kept
+SELECT source, status, error LIKE 'location "%/missing" does not exist' AS says_why FROM rag.status WHERE source = 'missing';
 BEGIN;
 CALL rag.sync('docs');
 ROLLBACK;
