@@ -71,21 +71,25 @@ impl<T> OrRaise<T> for Result<T> {
     }
 }
 
-/// An error that PostgreSQL raised inside a subtransaction, as ours.
-pub fn from_postgres(caught: pg_sys::panic::CaughtError) -> Error {
+/// An error that PostgreSQL raised, as ours, if it says something about the data: bad values, broken constraints,
+/// exceeded limits.
+pub fn about_data(caught: &pg_sys::panic::CaughtError) -> Option<Error> {
     use pg_sys::panic::CaughtError::{ErrorReport, PostgresError, RustPanic};
-    let report = match &caught {
+    let report = match caught {
         PostgresError(report) | ErrorReport(report) => report,
-        RustPanic { ereport, .. } => ereport,
+        RustPanic { .. } => return None,
     };
-    let kind = match report.sql_error_code() {
-        Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED => Kind::LimitExceeded,
-        Code::ERRCODE_OUT_OF_MEMORY => Kind::OutOfMemory,
-        Code::ERRCODE_INTERNAL_ERROR => Kind::Internal,
-        _ => Kind::BadContent,
+    // The first two characters of an SQLSTATE are its class; PostgreSQL keeps them in the lowest twelve bits.
+    let class_of = |code: Code| code as i32 & 0xFFF;
+    let class = class_of(report.sql_error_code());
+    let kind = match class {
+        c if c == class_of(Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED) => Kind::LimitExceeded,
+        c if c == class_of(Code::ERRCODE_DATA_EXCEPTION) => Kind::BadContent,
+        c if c == class_of(Code::ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION) => Kind::BadContent,
+        _ => return None,
     };
     let mut error = Error::new(kind, report.message());
     error.detail = report.detail().map(str::to_owned);
     error.hint = report.hint().map(str::to_owned);
-    error
+    Some(error)
 }

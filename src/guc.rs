@@ -127,7 +127,7 @@ pub fn waits() -> Waits {
 }
 
 /// What the launcher tells the engine.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct EngineSettings {
     /// Path of the program.
     pub program: String,

@@ -6,9 +6,11 @@
 
 use crate::error;
 use pgrx::datum::DatumWithOid;
+use pgrx::pg_sys::panic::CaughtError;
 use pgrx::spi::{Spi, SpiHeapTupleData};
 use pgrx::{FromDatum, IntoDatum, PgTryBuilder, pg_sys};
 use rag_core::{Error, Result};
+use std::ffi::{CStr, CString};
 use std::panic::AssertUnwindSafe;
 
 /// One row of a result, read by position from 1.
@@ -77,52 +79,71 @@ pub fn in_transaction_block() -> bool {
 }
 
 /// Runs `body` with settings that end with it, whether it succeeds or not.
-pub fn with_settings<T>(settings: &[(&str, String)], body: impl FnOnce() -> Result<T>) -> Result<T> {
+pub fn with_settings<T>(settings: &[(&CStr, &str)], body: impl FnOnce() -> Result<T>) -> Result<T> {
     // SAFETY: the level is closed below; when a PostgreSQL error passes by, the end of the (sub)transaction closes it.
     let level = unsafe { pg_sys::NewGUCNestLevel() };
-    let result = (settings.iter())
-        .try_for_each(|(name, value)| {
-            let args = [(*name).into(), value.as_str().into()];
-            select("SELECT pg_catalog.set_config($1, $2, true)", &args, |_| Ok(())).map(|_| ())
-        })
-        .and_then(|()| body());
+    let result = (settings.iter()).try_for_each(|(name, value)| set(name, value)).and_then(|()| body());
     // SAFETY: the level was opened above in this (sub)transaction.
     unsafe { pg_sys::AtEOXact_GUC(true, level) };
     result
 }
 
-/// Runs `body` in a subtransaction: on an error of either kind its writes are undone and the error is returned.
-pub fn subtransaction<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
-    // SAFETY: the calls follow the order that PL/pgSQL uses for a block with an EXCEPTION clause; context and owner of
-    // the caller are restored on both ways out.
+/// Sets a setting until its nest level is closed. Not by `set_config()`, whose effect lasts to the end of the
+/// transaction and which is refused in a parallel plan.
+fn set(name: &CStr, value: &str) -> Result<()> {
+    let value = CString::new(value).map_err(|_| Error::internal("a setting's value has a NUL"))?;
+    // SAFETY: both strings are zero-terminated and live through the call; the action keeps the old value for the level.
     unsafe {
+        pg_sys::set_config_option(
+            name.as_ptr(),
+            value.as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_SAVE,
+            true,
+            0,
+            false,
+        )
+    };
+    Ok(())
+}
+
+/// Runs the body of a SQL function with a search path that holds nothing of the caller's: an operator or function in a
+/// schema of somebody else must not be taken for PostgreSQL's own.
+pub fn guarded<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+    with_settings(&[(c"search_path", "pg_catalog, pg_temp")], body)
+}
+
+/// Runs `body` in a subtransaction: on an error its writes are undone. An error that says something about the data is
+/// returned; any other (cancelled, deadlock, no privilege, disk full) goes on as the PostgreSQL error it is.
+pub fn subtransaction<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+    enum Outcome<T> {
+        Returned(Result<T>),
+        Raised(Box<CaughtError>),
+    }
+    // SAFETY: the calls follow the order that PL/pgSQL uses for a block with an EXCEPTION clause; context and owner of
+    // the caller are restored on every way out.
+    let outcome = unsafe {
         let context = pg_sys::CurrentMemoryContext;
         let owner = pg_sys::CurrentResourceOwner;
         pg_sys::BeginInternalSubTransaction(std::ptr::null());
         pg_sys::MemoryContextSwitchTo(context);
-        let outcome = PgTryBuilder::new(AssertUnwindSafe(body))
-            .catch_others(|caught| match cancelled(&caught) {
-                true => caught.rethrow(),
-                false => Err(error::from_postgres(caught)),
-            })
+        let outcome = PgTryBuilder::new(AssertUnwindSafe(|| Outcome::Returned(body())))
+            .catch_others(|caught| Outcome::Raised(Box::new(caught)))
             .execute();
         match &outcome {
-            Ok(_) => pg_sys::ReleaseCurrentSubTransaction(),
-            Err(_) => pg_sys::RollbackAndReleaseCurrentSubTransaction(),
+            Outcome::Returned(Ok(_)) => pg_sys::ReleaseCurrentSubTransaction(),
+            _ => pg_sys::RollbackAndReleaseCurrentSubTransaction(),
         }
         pg_sys::MemoryContextSwitchTo(context);
         pg_sys::CurrentResourceOwner = owner;
         outcome
-    }
-}
-
-/// A cancelled statement is not a failure of what it was doing.
-fn cancelled(caught: &pg_sys::panic::CaughtError) -> bool {
-    use pg_sys::panic::CaughtError::{ErrorReport, PostgresError};
-    match caught {
-        PostgresError(report) | ErrorReport(report) => {
-            report.sql_error_code() == pgrx::PgSqlErrorCode::ERRCODE_QUERY_CANCELED
-        }
-        _ => false,
+    };
+    match outcome {
+        Outcome::Returned(result) => result,
+        Outcome::Raised(caught) => match error::about_data(&caught) {
+            Some(error) => Err(error),
+            None => caught.rethrow(),
+        },
     }
 }

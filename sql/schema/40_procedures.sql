@@ -32,10 +32,10 @@ BEGIN
             PERFORM rag.sync_fail(run, message);
             COMMIT;
             -- RAISE prints an empty DETAIL or HINT as an empty line.
-            IF detail = '' THEN
+            IF detail OPERATOR(pg_catalog.=) '' THEN
                 detail := 'What the sync stored before stays stored.';
             END IF;
-            IF hint = '' THEN
+            IF hint OPERATOR(pg_catalog.=) '' THEN
                 hint := 'SELECT * FROM rag.status; shows the latest run of each source.';
             END IF;
             RAISE EXCEPTION USING ERRCODE = code, MESSAGE = message, DETAIL = detail, HINT = hint;

@@ -4,6 +4,7 @@ use super::required;
 use crate::engine_client;
 use crate::error::OrRaise;
 use crate::guc;
+use crate::spi::guarded;
 use crate::store::{collection, model, source};
 use pgrx::prelude::*;
 use pgrx::{JsonB, default};
@@ -23,7 +24,7 @@ fn create_collection(name: Option<&str>, model: default!(Option<&str>, "NULL")) 
         };
         collection::insert(name, &model)
     };
-    create().or_raise()
+    guarded(create).or_raise()
 }
 
 /// Drops a collection that has no sources.
@@ -71,7 +72,7 @@ fn add_source(
                 .with_hint("Change it with rag.alter_source, or remove it with rag.drop_source.")
         })
     };
-    add().or_raise()
+    guarded(add).or_raise()
 }
 
 /// Changes what is given of a source; the next sync applies it. An empty project means none.
@@ -101,16 +102,14 @@ fn alter_source(
         let authority = authority.map(checked_authority).transpose()?;
         source::update(source.id, location, options, config, project, authority, enabled)
     };
-    alter().or_raise()
+    guarded(alter).or_raise()
 }
 
 /// Drops a source with everything that came from it; returns the number of its documents.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
 fn drop_source(name: Option<&str>) -> i64 {
-    required("name", name)
-        .and_then(|name| source::by_name(name, true))
-        .and_then(|source| source::delete(&source))
-        .or_raise()
+    let drop = || source::delete(&source::by_name(required("name", name)?, true)?);
+    guarded(drop).or_raise()
 }
 
 /// Registers a model folder and returns its key.
@@ -130,7 +129,7 @@ fn load_model(name: Option<&str>, kind: Option<&str>, path: Option<&str>) -> i64
             _ => Err(Error::new(Kind::Connection, "the engine broke the protocol")),
         }
     };
-    load().or_raise()
+    guarded(load).or_raise()
 }
 
 fn or_empty(object: Option<JsonB>) -> Value {

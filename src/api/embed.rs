@@ -4,6 +4,7 @@ use crate::engine_client;
 use crate::error::{self, OrRaise};
 use crate::guc;
 use crate::retrieve;
+use crate::spi::guarded;
 use crate::store::collection;
 use crate::store::model::{self, Model};
 use crate::vector::Vector;
@@ -62,7 +63,7 @@ fn embed(
         let mut vectors = vectors.into_iter();
         Ok(texts.into_iter().map(|text| text.and_then(|_| vectors.next()).map(Vector)).collect::<Vec<_>>())
     };
-    TableIterator::new(run().or_raise().into_iter().zip(1..).map(|(embedding, ordinal)| (ordinal, embedding)))
+    TableIterator::new(guarded(run).or_raise().into_iter().zip(1..).map(|(embedding, ordinal)| (ordinal, embedding)))
 }
 
 /// Embeds a query; a null query has a null vector.
@@ -75,7 +76,7 @@ fn embed_query(query: Option<&str>, model: default!(Option<&str>, "NULL")) -> Op
         warn_cut(&model, usize::from(cut), 1);
         Ok(Vector(vector))
     };
-    Some(run().or_raise())
+    Some(guarded(run).or_raise())
 }
 
 /// Tokens of a text, special tokens included; null for null.
@@ -89,5 +90,5 @@ fn count_tokens(text: Option<&str>, model: default!(Option<&str>, "NULL")) -> Op
             _ => Err(broken()),
         }
     };
-    Some(run().or_raise())
+    Some(guarded(run).or_raise())
 }

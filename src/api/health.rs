@@ -2,6 +2,7 @@
 
 use crate::engine_client;
 use crate::error::OrRaise;
+use crate::spi::guarded;
 use crate::store::collection;
 use crate::worker;
 use pgrx::iter::TableIterator;
@@ -56,11 +57,11 @@ fn health() -> TableIterator<
         status.as_ref().map(|s| s.memory as i64),
         uptime,
         state.as_ref().and_then(|s| pid(s.launcher_pid)),
-        collection::by_name("default").or_raise().model.spec.name,
+        guarded(|| collection::by_name("default")).or_raise().model.spec.name,
         loaded,
         status.as_ref().map_or(0, |s| s.parse_workers as i32),
         status.as_ref().map_or(0, |s| s.queued as i32),
-        collection::any_without_index().or_raise(),
+        guarded(collection::any_without_index).or_raise(),
         state.and_then(|s| s.last_error),
     ))
 }

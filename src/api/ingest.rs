@@ -3,6 +3,7 @@
 use super::required;
 use crate::error::{self, OrRaise};
 use crate::guc;
+use crate::spi::guarded;
 use crate::store::{collection, sync as runs};
 use crate::sync::{self, ingest};
 use pgrx::iter::TableIterator;
@@ -21,7 +22,7 @@ fn ingest_text(
     collection: default!(Option<&str>, "'default'"),
     options: default!(Option<JsonB>, "'{}'"),
 ) -> TableIterator<'static, (name!(document_id, i64), name!(chunks, i32), name!(tokens, i64))> {
-    store(content.map(str::as_bytes), uri, kind, metadata, collection, options).or_raise()
+    guarded(|| store(content.map(str::as_bytes), uri, kind, metadata, collection, options)).or_raise()
 }
 
 /// Stores and embeds one document given as bytes at once.
@@ -34,7 +35,7 @@ fn ingest_bytes(
     collection: default!(Option<&str>, "'default'"),
     options: default!(Option<JsonB>, "'{}'"),
 ) -> TableIterator<'static, (name!(document_id, i64), name!(chunks, i32), name!(tokens, i64))> {
-    store(content, uri, kind, metadata, collection, options).or_raise()
+    guarded(|| store(content, uri, kind, metadata, collection, options)).or_raise()
 }
 
 fn store(
@@ -72,23 +73,23 @@ fn store(
 /// First step of rag.sync: starts a run.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
 fn sync_begin(source: Option<&str>) -> i64 {
-    required("source", source).and_then(sync::begin).or_raise()
+    guarded(|| sync::begin(required("source", source)?)).or_raise()
 }
 
 /// Second step of rag.sync: lists the source.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
 fn sync_list(run: i64) {
-    sync::list(run, guc::allowed_paths(), guc::waits()).or_raise()
+    guarded(|| sync::list(run, guc::allowed_paths(), guc::waits())).or_raise()
 }
 
 /// Repeated step of rag.sync: reads and stores some pending documents.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
 fn sync_batch(run: i64) -> bool {
-    sync::batch(run, guc::allowed_paths(), guc::waits()).or_raise()
+    guarded(|| sync::batch(run, guc::allowed_paths(), guc::waits())).or_raise()
 }
 
 /// Last step of a rag.sync that failed: records why.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
 fn sync_fail(run: i64, message: &str) {
-    runs::fail(run, message).or_raise()
+    guarded(|| runs::fail(run, message)).or_raise()
 }

@@ -4,6 +4,7 @@ use super::required;
 use crate::error::{self, OrRaise};
 use crate::guc;
 use crate::retrieve;
+use crate::spi::guarded;
 use crate::store::profile;
 use crate::vector::Vector;
 use pgrx::iter::TableIterator;
@@ -69,7 +70,7 @@ fn search(
         let request = Request::new(query, top_k.unwrap_or(TOP_K), filter, collection.unwrap_or("default"), settings)?;
         retrieve::search(&request, query_embedding.map(|v| v.0), guc::waits())
     };
-    let outcome = run().or_raise();
+    let outcome = guarded(run).or_raise();
     if outcome.query_cut {
         error::warn("the query exceeds the window of the model and was cut for the dense leg".to_owned(), None);
     }
@@ -151,14 +152,17 @@ const RRF_K: i32 = 60;
 fn rrf(
     lists: Option<JsonB>,
     rrf_k: default!(Option<i32>, 60),
-    weights: default!(Option<Vec<f64>>, "NULL"),
+    weights: default!(Option<Vec<Option<f64>>>, "NULL"),
 ) -> TableIterator<'static, (name!(rank, i32), name!(id, String), name!(score, f64), name!(ranks, Vec<Option<i32>>))> {
     let fuse = || {
         let lists = match required("lists", lists)?.0 {
             Value::Array(lists) => lists,
             other => return Err(Error::invalid(format!("lists must be a JSON array of arrays, not {other}"))),
         };
-        let weights = weights.unwrap_or_else(|| vec![1.0; lists.len()]);
+        let weights = match weights {
+            Some(weights) => weights.into_iter().map(|w| required("a weight", w)).collect::<Result<Vec<f64>>>()?,
+            None => vec![1.0; lists.len()],
+        };
         if weights.len() != lists.len() {
             return Err(Error::invalid(format!("{} weights for {} lists", weights.len(), lists.len())));
         }
@@ -170,7 +174,7 @@ fn rrf(
             ids.into_iter().zip(weights).map(|(ids, weight)| Leg { name: "", weight, ids }).collect();
         Ok(fuse::rrf(&legs, in_range("rrf_k", rrf_k.unwrap_or(RRF_K).into())?))
     };
-    let fused = fuse().or_raise();
+    let fused = guarded(fuse).or_raise();
     TableIterator::new(fused.into_iter().zip(1..).map(|(f, rank)| {
         let ranks = f.ranks.into_iter().map(|r| r.map(|r| r as i32)).collect();
         (rank, f.id, f.score, ranks)

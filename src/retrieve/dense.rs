@@ -91,24 +91,22 @@ impl Dense {
         let sql = format!(
             "SELECT n.chunk_id, 1 - n.distance FROM (
                SELECT e.chunk_id, {distance} AS distance
-                 FROM rag.chunk_embedding e JOIN rag.chunk c ON c.id = e.chunk_id
+                 FROM rag.chunk_embedding e JOIN rag.chunk c ON c.id = e.chunk_id{joins}
                 WHERE e.model_id = {model_id} AND e.collection_id = {collection_id} AND c.current
                 ORDER BY {distance} LIMIT {wanted}) n
               ORDER BY n.distance, n.chunk_id",
             distance = self.distance(collection),
+            joins = filter::visibility_joins()?,
         );
-        let ef_search = (wanted as u32).clamp(EF_SEARCH.0, EF_SEARCH.1);
-        let settings = [
-            ("hnsw.ef_search", ef_search.to_string()),
-            ("hnsw.iterative_scan", "strict_order".to_owned()),
-            ("jit", "off".to_owned()),
-        ];
+        let ef_search = (wanted as u32).clamp(EF_SEARCH.0, EF_SEARCH.1).to_string();
+        let settings =
+            [(c"hnsw.ef_search", ef_search.as_str()), (c"hnsw.iterative_scan", "strict_order"), (c"jit", "off")];
         spi::with_settings(&settings, || spi::select(&sql, &[self.vector.clone().into()], pair))
     }
 
     fn exactly(&self, collection: &Collection, request: &Request, wanted: usize) -> Result<Vec<(i64, f64)>> {
         let mut args = vec![self.vector.clone().into(), collection.model.id.into(), collection.id.into()];
-        let condition = filter::compile(&request.filter, &mut args);
+        let condition = filter::compile(&request.filter, &mut args)?;
         // The offset keeps the planner from pushing the order into the subquery, where an index could serve it.
         let sql = format!(
             "SELECT n.chunk_id, 1 - n.distance FROM (
@@ -120,7 +118,7 @@ impl Dense {
             joins = condition.joins,
             condition = condition.sql,
         );
-        spi::with_settings(&[("jit", "off".to_owned())], || spi::select(&sql, &args, pair))
+        spi::with_settings(&[(c"jit", "off")], || spi::select(&sql, &args, pair))
     }
 
     /// Cosine similarities of given chunks; one that has no vector is left out.

@@ -2,8 +2,10 @@
 //!
 //! The text consists of the clauses below and of parameter numbers; no value ever becomes text.
 
+use crate::spi;
 use pgrx::JsonB;
 use pgrx::datum::DatumWithOid;
+use rag_core::Result;
 use rag_core::query::filter::{Bound, Clause, Field, Filter, glob_to_regex};
 
 /// A condition and its parameters.
@@ -17,8 +19,16 @@ pub struct Condition {
 
 const JOINS: &str = " JOIN rag.document d ON d.id = c.document_id JOIN rag.source s ON s.id = c.source_id";
 
+/// The joins a leg needs even without a filter: with row-level security on documents or sources, a chunk is only
+/// visible with them, and a leg that finds the others would come back with too few rows.
+pub fn visibility_joins() -> Result<&'static str> {
+    let sql = "SELECT pg_catalog.row_security_active('rag.document') OR pg_catalog.row_security_active('rag.source')";
+    let active = spi::select_one(sql, &[], |row| row.get(1))?.unwrap_or(false);
+    Ok(if active { JOINS } else { "" })
+}
+
 /// Compiles a filter; its parameters are appended to `args`.
-pub fn compile(filter: &Filter, args: &mut Vec<DatumWithOid<'_>>) -> Condition {
+pub fn compile(filter: &Filter, args: &mut Vec<DatumWithOid<'_>>) -> Result<Condition> {
     let mut clauses = vec!["true".to_owned()];
     for clause in &filter.clauses {
         match clause {
@@ -53,8 +63,8 @@ pub fn compile(filter: &Filter, args: &mut Vec<DatumWithOid<'_>>) -> Condition {
             }
         }
     }
-    let joins = if filter.is_empty() { "" } else { JOINS };
-    Condition { sql: clauses.join(" AND "), joins }
+    let joins = if filter.is_empty() { visibility_joins()? } else { JOINS };
+    Ok(Condition { sql: clauses.join(" AND "), joins })
 }
 
 fn bind<'a, T: Into<DatumWithOid<'a>>>(args: &mut Vec<DatumWithOid<'a>>, value: T) -> String {

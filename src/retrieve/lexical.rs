@@ -19,7 +19,7 @@ pub fn search(collection: &Collection, request: &Request) -> Result<Vec<Scored>>
     let terms = terms(collection, &request.query)?;
     let Some(any) = tsquery::any_of(&terms) else { return Ok(Vec::new()) };
     let mut args = vec![collection.id.into(), any.into()];
-    let condition = filter::compile(&request.filter, &mut args);
+    let condition = filter::compile(&request.filter, &mut args)?;
     let sql = format!(
         "SELECT c.id, c.dl, pg_catalog.tsvectorsend(c.tsv), coalesce({}, false)
            FROM rag.chunk c{}
@@ -43,9 +43,12 @@ fn terms(collection: &Collection, query: &str) -> Result<Vec<String>> {
 }
 
 fn statistics(collection: &Collection) -> Result<Statistics> {
-    let sql = "SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(dl), 0)::bigint FROM rag.chunk
-                WHERE collection_id = $1 AND current";
-    let found = spi::select_one(sql, &[collection.id.into()], |row| {
+    let sql = format!(
+        "SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(c.dl), 0)::bigint FROM rag.chunk c{}
+          WHERE c.collection_id = $1 AND c.current",
+        filter::visibility_joins()?
+    );
+    let found = spi::select_one(&sql, &[collection.id.into()], |row| {
         Ok(Statistics { documents: row.get::<i64>(1)?.unsigned_abs(), total_dl: row.get::<i64>(2)?.unsigned_abs() })
     })?;
     Ok(found.unwrap_or_default())

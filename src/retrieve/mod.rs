@@ -19,6 +19,7 @@ use rag_core::query::settings::{Mode, OnDegraded};
 use rag_core::rank::fuse::{Leg, rrf};
 use rag_core::rank::trace::{Stage, Trace};
 use rag_core::{Error, Kind, Result};
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 /// What a search found.
@@ -121,14 +122,16 @@ fn fill_missing(
     bm25_ids: &[i64],
     trace: &mut Trace,
 ) -> Result<()> {
-    let without_dense: Vec<i64> = bm25_ids.iter().copied().filter(|id| !dense_ids.contains(id)).collect();
+    let found: HashSet<i64> = dense_ids.iter().copied().collect();
+    let without_dense: Vec<i64> = bm25_ids.iter().copied().filter(|id| !found.contains(id)).collect();
     for (id, score) in dense.scores_of(collection, without_dense)? {
         trace.fill(Stage::Dense, id, score);
     }
-    for id in dense_ids.iter().filter(|id| !bm25_ids.contains(id)) {
+    let scores: HashMap<i64, f64> = bm25.iter().map(|s| (s.id, s.score)).collect();
+    let in_leg: HashSet<i64> = bm25_ids.iter().copied().collect();
+    for id in dense_ids.iter().filter(|id| !in_leg.contains(id)) {
         // The leg scores every match, so what it did not score has no term of the query.
-        let score = bm25.iter().find(|s| s.id == *id).map_or(0.0, |s| s.score);
-        trace.fill(Stage::Bm25, *id, score);
+        trace.fill(Stage::Bm25, *id, scores.get(id).copied().unwrap_or(0.0));
     }
     Ok(())
 }

@@ -60,7 +60,7 @@ const SELECT: &str = "SELECT id, name, kind, location, options, text_search_conf
 
 /// The source of a name, locked against other changes of it when `lock`.
 pub fn by_name(name: &str, lock: bool) -> Result<Source> {
-    let sql = format!("{SELECT} WHERE name = $1{}", if lock { " FOR UPDATE" } else { "" });
+    let sql = format!("{SELECT} WHERE name = $1{}", if lock { " FOR NO KEY UPDATE" } else { "" });
     let found =
         if lock { spi::write(&sql, &[name.into()], read)?.pop() } else { spi::select_one(&sql, &[name.into()], read)? };
     match found {
@@ -164,20 +164,23 @@ pub fn update(
 
 /// Removes a source with everything that came from it; returns the number of its documents.
 pub fn delete(source: &Source) -> Result<i64> {
+    if let Some(pid) = super::sync::at_work(source.id)? {
+        return Err(super::sync::busy(&source.name, pid));
+    }
     let sql = "SELECT pg_catalog.count(*) FROM rag.document WHERE source_id = $1";
     let documents = spi::select_one(sql, &[source.id.into()], |r| r.get(1))?.unwrap_or(0);
     spi::execute("DELETE FROM rag.source WHERE id = $1", &[source.id.into()])?;
     Ok(documents)
 }
 
-/// The schema-qualified name of a text search configuration.
+/// The schema-qualified name of a text search configuration. A bare name means PostgreSQL's own before any other.
 pub fn resolve_config(name: &str) -> Result<String> {
     let sql = "SELECT pg_catalog.format('%I.%I', n.nspname, c.cfgname) FROM pg_catalog.pg_ts_config c
                  JOIN pg_catalog.pg_namespace n ON n.oid = c.cfgnamespace
-                WHERE pg_catalog.pg_ts_config_is_visible(c.oid) AND c.cfgname = $1
+                WHERE c.cfgname = $1
                    OR pg_catalog.format('%s.%s', n.nspname, c.cfgname) = $1
                    OR pg_catalog.format('%I.%I', n.nspname, c.cfgname) = $1
-                ORDER BY 1 LIMIT 1";
+                ORDER BY n.nspname <> 'pg_catalog', 1 LIMIT 1";
     match spi::select_one(sql, &[name.into()], |r| r.get(1))? {
         Some(qualified) => Ok(qualified),
         None => {

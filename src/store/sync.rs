@@ -42,15 +42,8 @@ pub struct Pending {
 ///
 /// Fails when another backend is at work on the source.
 pub fn start(source_id: i64, source_name: &str, parser_version: &str) -> Result<Run> {
-    // A backend that is not active, or is this one, is not in the middle of a batch. A backend whose state may not be
-    // seen is believed to be at work.
-    let sql = "SELECT y.backend_pid FROM rag.sync y
-                 JOIN pg_catalog.pg_stat_activity a ON a.pid = y.backend_pid AND a.backend_start <= y.started
-                WHERE y.source_id = $1 AND y.status = 'running' AND a.pid <> pg_catalog.pg_backend_pid()
-                  AND coalesce(a.state, 'active') = 'active'";
-    if let Some(pid) = spi::select_one(sql, &[source_id.into()], |row| row.get::<i32>(1))? {
-        return Err(Error::new(Kind::InUse, format!("source \"{source_name}\" is being synced by process {pid}"))
-            .with_hint(format!("Wait for it, or stop it: SELECT pg_cancel_backend({pid});")));
+    if let Some(pid) = at_work(source_id)? {
+        return Err(busy(source_name, pid));
     }
     spi::execute(
         "UPDATE rag.sync SET status = 'interrupted', finished = pg_catalog.clock_timestamp()
@@ -62,6 +55,23 @@ pub fn start(source_id: i64, source_name: &str, parser_version: &str) -> Result<
     Ok(Run { id: id.ok_or_else(|| Error::internal("no sync was inserted"))?, source_id })
 }
 
+/// The other backend that is running a sync over a source right now.
+///
+/// A backend that is not active, or is this one, is not in the middle of a batch. What may not be seen of another
+/// role's backend is believed to mean that it is at work.
+pub fn at_work(source_id: i64) -> Result<Option<i32>> {
+    let sql = "SELECT y.backend_pid FROM rag.sync y JOIN pg_catalog.pg_stat_activity a ON a.pid = y.backend_pid
+                WHERE y.source_id = $1 AND y.status = 'running' AND a.pid <> pg_catalog.pg_backend_pid()
+                  AND coalesce(a.backend_start <= y.started, true) AND coalesce(a.state, 'active') = 'active'";
+    spi::select_one(sql, &[source_id.into()], |row| row.get(1))
+}
+
+/// The error for a source that another backend is syncing.
+pub fn busy(source_name: &str, pid: i32) -> Error {
+    Error::new(Kind::InUse, format!("source \"{source_name}\" is being synced by process {pid}"))
+        .with_hint(format!("Wait for it, or stop it: SELECT pg_cancel_backend({pid});"))
+}
+
 /// The run of a key, locked; fails when it is not running any more.
 pub fn running(id: i64) -> Result<Run> {
     let sql = "SELECT source_id FROM rag.sync WHERE id = $1 AND status = 'running' FOR UPDATE";
@@ -70,6 +80,17 @@ pub fn running(id: i64) -> Result<Run> {
         None => Err(Error::new(Kind::InUse, format!("sync {id} is not running"))
             .with_detail("It was ended, or another session took over the source.")),
     }
+}
+
+/// Records that the whole source is in the manifest.
+pub fn listed(run: Run) -> Result<()> {
+    spi::execute("UPDATE rag.sync SET listed = true WHERE id = $1", &[run.id.into()]).map(|_| ())
+}
+
+/// Whether the whole source is in the manifest.
+pub fn is_listed(run: Run) -> Result<bool> {
+    Ok(spi::select_one("SELECT listed FROM rag.sync WHERE id = $1", &[run.id.into()], |row| row.get(1))?
+        .unwrap_or(false))
 }
 
 /// Records a page of a listing. An item whose document is the same, made with the same options, needs nothing more.
@@ -151,11 +172,17 @@ pub fn progress(run: Run) -> Result<(i64, i64)> {
 }
 
 /// Ends a run well: deletes what vanished from the source, keeps only this run's manifest, and counts.
+///
+/// What could not be listed has not vanished: nothing is deleted beneath a folder that failed (its URI ends in a
+/// slash), and nothing at all when a record failed before its key was known (its URI names a line).
 pub fn finish(run: Run) -> Result<Counts> {
     let one: [DatumWithOid<'_>; 2] = [run.source_id.into(), run.id.into()];
     let deleted = spi::execute(
         "DELETE FROM rag.document d WHERE d.source_id = $1
-            AND NOT EXISTS (SELECT FROM rag.sync_item i WHERE i.sync_id = $2 AND i.uri = d.uri)",
+            AND NOT EXISTS (SELECT FROM rag.sync_item i WHERE i.sync_id = $2 AND i.uri = d.uri)
+            AND NOT EXISTS (SELECT FROM rag.sync_item f
+                             WHERE f.sync_id = $2 AND f.state = 'failed' AND f.content_sha256 IS NULL
+                               AND (f.uri ~ '#L[0-9]+$' OR f.uri LIKE '%/' AND pg_catalog.starts_with(d.uri, f.uri)))",
         &one,
     )?;
     spi::execute(

@@ -3,7 +3,7 @@
 //! Shared by syncs and `rag.ingest`. Vectors are made for the whole batch at once, only for texts that have none in the
 //! collection; then each document is written in a subtransaction of its own, so that it is stored whole or not at all.
 
-use super::{options_sha256, unexpected};
+use super::{MAX_URI, options_sha256, too_long, unexpected};
 use crate::engine_client;
 use crate::guc::Waits;
 use crate::spi;
@@ -65,7 +65,9 @@ impl Task<'_> {
         let vector_schema = collection::vector_schema()?;
         let store = |outcome: std::result::Result<Box<Document>, Failure>| {
             let document = outcome?;
-            spi::subtransaction(|| self.store(&document, &fresh, &vector_schema))
+            // "word is too long to be indexed" is said once for each such word; the word is still in the text.
+            let quiet = [(c"client_min_messages", "warning")];
+            spi::with_settings(&quiet, || spi::subtransaction(|| self.store(&document, &fresh, &vector_schema)))
                 .map_err(|error| Failure { uri: document.uri.clone(), error })
         };
         Ok(read.into_iter().map(store).collect())
@@ -101,24 +103,30 @@ impl Task<'_> {
         missing.sort();
         let mut fresh = Fresh::with_capacity(missing.len());
         for part in missing.chunks(EMBED_TEXTS) {
-            let request = Request::Embed {
-                model: self.collection.model.spec.clone(),
-                texts: part.iter().map(|(_, text)| text.clone()).collect(),
-                input: Input::Passage,
-                priority: Priority::Bulk,
-            };
-            let Reply::Embeddings(embeddings) = engine_client::ask(&request, self.waits)? else {
-                return Err(unexpected());
-            };
-            let rows = embeddings.rows()?;
-            if rows.len() != part.len() {
-                return Err(Error::internal(format!("{} texts gave {} vectors", part.len(), rows.len())));
-            }
-            for (((hash, _), row), cut) in part.iter().zip(rows).zip(embeddings.truncated) {
-                fresh.insert(*hash, (row, cut));
-            }
+            let vectors = self.vectors(part.iter().map(|(_, text)| text.clone()).collect())?;
+            fresh.extend(part.iter().map(|(hash, _)| *hash).zip(vectors));
         }
         Ok(fresh)
+    }
+
+    /// The vector of one text, and whether the text was cut.
+    fn embed_one(&self, text: String) -> Result<(Vec<f32>, bool)> {
+        self.vectors(vec![text])?.pop().ok_or_else(unexpected)
+    }
+
+    /// Vectors of texts in their order, and whether each text was cut.
+    fn vectors(&self, texts: Vec<String>) -> Result<Vec<(Vec<f32>, bool)>> {
+        let of = texts.len();
+        let model = self.collection.model.spec.clone();
+        let request = Request::Embed { model, texts, input: Input::Passage, priority: Priority::Bulk };
+        let Reply::Embeddings(embeddings) = engine_client::ask(&request, self.waits)? else {
+            return Err(unexpected());
+        };
+        let rows = embeddings.rows()?;
+        if rows.len() != of || embeddings.truncated.len() != of {
+            return Err(Error::internal(format!("{of} texts gave {} vectors", rows.len())));
+        }
+        Ok(rows.into_iter().zip(embeddings.truncated).collect())
     }
 
     fn store(&self, document: &Document, fresh: &Fresh, vector_schema: &str) -> Result<Stored> {
@@ -136,10 +144,15 @@ impl Task<'_> {
                     embedding::put(self.collection, vector_schema, id, hash, vector, *cut)?;
                     *cut
                 }
-                // Another session may have deleted the vector between the look and the use.
-                None => embedding::reuse(self.collection, id, hash)?.ok_or_else(|| {
-                    Error::internal("a vector vanished while its text was stored").with_hint("Try again.")
-                })?,
+                None => match embedding::reuse(self.collection, id, hash)? {
+                    Some(cut) => cut,
+                    // The vector was there when the batch began; its chunk has been replaced since.
+                    None => {
+                        let (vector, cut) = self.embed_one(text)?;
+                        embedding::put(self.collection, vector_schema, id, hash, &vector, cut)?;
+                        cut
+                    }
+                },
             };
             truncated += i32::from(cut);
         }
@@ -174,6 +187,9 @@ pub struct Inline {
 pub fn inline(collection: &Collection, inline: Inline, waits: Waits) -> Result<Stored> {
     if inline.uri.trim().is_empty() {
         return Err(Error::invalid("uri is empty"));
+    }
+    if inline.uri.len() > MAX_URI {
+        return Err(too_long(&inline.uri).error);
     }
     if inline.kind == SourceKind::Jsonl {
         return Err(Error::unsupported("kind \"jsonl\" cannot be ingested inline")

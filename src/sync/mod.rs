@@ -22,6 +22,8 @@ use rag_core::source::{Failure, SourceSpec};
 use rag_core::{Error, Result};
 use serde_json::Value;
 
+/// Longest URI in bytes; PostgreSQL's indexes hold no more than about 2,700.
+const MAX_URI: usize = 2000;
 /// Most documents of one batch.
 const BATCH_DOCUMENTS: i32 = 64;
 /// Most bytes of one batch, unless one document alone has more.
@@ -56,7 +58,9 @@ pub fn list(run_id: i64, allowed_paths: Vec<String>, waits: Waits) -> Result<()>
     let options = options_sha256(&source, &collection, &source.options);
     let mut listed = 0;
     engine_client::stream(&Request::List { source: spec }, waits, &mut |reply| match reply {
-        Reply::Items { items, failures } => {
+        Reply::Items { items, mut failures } => {
+            let (items, long): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.uri.len() <= MAX_URI);
+            failures.extend(long.into_iter().map(|item| too_long(&item.uri)));
             runs::add_items(run, listed, &items, &options.0)?;
             listed += items.len() as i64;
             runs::add_failures(run, listed, &failures)?;
@@ -64,13 +68,18 @@ pub fn list(run_id: i64, allowed_paths: Vec<String>, waits: Waits) -> Result<()>
             Ok(())
         }
         _ => Err(unexpected()),
-    })
+    })?;
+    runs::listed(run)
 }
 
 /// Reads and stores some of a run's pending documents; ends the run when there are none. Returns whether there may be
 /// more.
 pub fn batch(run_id: i64, allowed_paths: Vec<String>, waits: Waits) -> Result<bool> {
     let run = runs::running(run_id)?;
+    if !runs::is_listed(run)? {
+        return Err(Error::new(Kind::NotReady, format!("sync {run_id} has not listed its source"))
+            .with_hint("Use CALL rag.sync, which takes the steps in order."));
+    }
     let source = source::by_id(run.source_id)?;
     let pending = runs::pending(run, BATCH_DOCUMENTS, BATCH_BYTES)?;
     if pending.is_empty() {
@@ -143,6 +152,13 @@ fn options_sha256(source: &Source, collection: &Collection, options: &Value) -> 
         model.name,
         source.project.as_deref().unwrap_or_default(),
     ))
+}
+
+/// The failure of a document whose URI is longer than an index holds.
+fn too_long(uri: &str) -> Failure {
+    let shown: String = uri.chars().take(100).collect();
+    let message = format!("uri of {} bytes exceeds {MAX_URI}: \"{shown}\"", uri.len());
+    Failure { uri: shown, error: Error::new(Kind::LimitExceeded, message) }
 }
 
 fn unexpected() -> Error {

@@ -50,6 +50,7 @@ struct Launcher {
     engine: Option<(Child, Instant)>,
     next_start: Instant,
     started_before: bool,
+    settings: EngineSettings,
     state: Supervision,
 }
 
@@ -73,7 +74,15 @@ impl Launcher {
         std::fs::set_permissions(SOCKET, std::fs::Permissions::from_mode(0o600))?;
         let state = Supervision { launcher_pid: std::process::id(), ..Supervision::default() };
         let now = Instant::now();
-        Ok(Some(Self { _lock: lock, listener, engine: None, next_start: now, started_before: false, state }))
+        Ok(Some(Self {
+            _lock: lock,
+            listener,
+            engine: None,
+            next_start: now,
+            started_before: false,
+            settings: guc::engine_settings(),
+            state,
+        }))
     }
 
     fn run(&mut self) {
@@ -88,12 +97,22 @@ impl Launcher {
             if BackgroundWorker::sighup_received() {
                 // SAFETY: this is what every server process does on SIGHUP.
                 unsafe { pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP) };
-                // The settings that kept the engine from starting may be right now.
-                self.state.failures = 0;
-                self.next_start = Instant::now();
+                self.reloaded();
             }
         }
         self.stop();
+    }
+
+    /// Settings that kept the engine from starting, or from loading its models, may be right now.
+    fn reloaded(&mut self) {
+        self.state.failures = 0;
+        self.next_start = Instant::now();
+        if let Some((child, _)) = self.engine.as_mut().filter(|_| self.settings != guc::engine_settings()) {
+            pgrx::log!("pg_rag launcher: restarting the engine with other settings");
+            if let Err(error) = child.kill() {
+                pgrx::log!("pg_rag launcher: could not stop the engine: {error}");
+            }
+        }
     }
 
     fn reap(&mut self) {
@@ -115,8 +134,8 @@ impl Launcher {
         if self.engine.is_some() || Instant::now() < self.next_start {
             return;
         }
-        let settings = guc::engine_settings();
-        match spawn(&settings, &self.listener) {
+        self.settings = guc::engine_settings();
+        match spawn(&self.settings, &self.listener) {
             Ok(child) => {
                 self.state.engine_pid = child.id();
                 self.state.restarts += u32::from(self.started_before);
@@ -124,7 +143,7 @@ impl Launcher {
                 self.engine = Some((child, Instant::now()));
                 self.publish();
             }
-            Err(error) => self.ended(format!("could not start \"{}\": {error}", settings.program), false),
+            Err(error) => self.ended(format!("could not start \"{}\": {error}", self.settings.program), false),
         }
     }
 

@@ -6,7 +6,7 @@
 pub mod filter;
 pub mod settings;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use filter::Filter;
 use settings::{Mode, Settings};
 
@@ -25,6 +25,8 @@ pub struct Request {
     pub settings: Settings,
 }
 
+/// Longest query in bytes; the work of the BM25 leg grows with its number of words.
+pub const MAX_QUERY: usize = 16 << 10;
 /// Largest `top_k` and `candidate_k`.
 pub const MAX_K: u32 = 10_000;
 
@@ -35,6 +37,10 @@ impl Request {
     pub fn new(query: &str, top_k: i32, filter: Filter, collection: &str, settings: Settings) -> Result<Self> {
         if query.trim().is_empty() {
             return Err(Error::invalid("query is empty"));
+        }
+        if query.len() > MAX_QUERY {
+            return Err(Error::new(Kind::LimitExceeded, format!("query of {} bytes exceeds {MAX_QUERY}", query.len()))
+                .with_hint("Ask for what the text is about, or search for its parts."));
         }
         let top_k = in_range("top_k", top_k.into())?;
         // Only here, where profile, settings and arguments have come together.

@@ -11,6 +11,10 @@ use std::ops::Range;
 /// Blocks nested deeper than this are text of the block around them; bounds every recursion over the tree.
 const MAX_DEPTH: usize = 24;
 
+/// Longest text of a heading in characters: it is repeated in every chunk of its section. The heading itself stays whole
+/// in the content.
+const MAX_HEADING: usize = 500;
+
 /// The structure of `text[body]`.
 pub fn parse(text: &str, body: Range<usize>) -> Structure {
     let options = Options::ENABLE_TABLES
@@ -53,7 +57,8 @@ impl Tree {
             }
             Event::End(TagEnd::Heading(_)) => {
                 if let (Some(text), Some(heading)) = (self.heading.take(), self.headings.last_mut()) {
-                    heading.text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                    heading.text = words.chars().take(MAX_HEADING).collect();
                 }
                 self.end();
             }

@@ -12,6 +12,9 @@ use time::format_description::well_known::Rfc3339;
 use time::macros::format_description;
 use time::{Date, OffsetDateTime, PrimitiveDateTime};
 
+/// Longest title in characters: it is embedded with every chunk of its document.
+const MAX_TITLE: usize = 500;
+
 const LANGUAGE_KEYS: &[&str] = &["language", "lang"];
 const PUBLISHED_KEYS: &[&str] = &["published_at", "published", "date"];
 
@@ -86,7 +89,7 @@ fn toml_times(table: Map<String, Value>) -> Map<String, Value> {
 pub fn describe(document: &mut Document, table: Map<String, Value>) {
     let mut table = map_without_nul(table);
     if let Some(title) = take_text(&mut table, &["title"]) {
-        document.title = Some(title);
+        document.title = Some(title.chars().take(MAX_TITLE).collect());
     }
     if let Some(language) = take_text(&mut table, LANGUAGE_KEYS) {
         document.language = Some(language);
