@@ -31,7 +31,7 @@ regress: ## one SQL verb after the other
 	@scripts/setup.sh && scripts/install.sh && scripts/test.sh regress
 isolation: ## two sessions at once
 	@scripts/setup.sh && scripts/install.sh && scripts/test.sh isolation
-server-test: ## crashes, restarts, upgrades, dumps
+server-test: ## crashes, restarts, files, the README
 	@scripts/setup.sh && scripts/install.sh && scripts/test.sh server
 eval: ## retrieval quality against the committed baselines
 	@scripts/setup.sh && scripts/install.sh && eval/run.sh

@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 const MAX_FAILURES: u32 = 3;
 /// Longest sleep between two looks at the state of things.
 const TICK: Duration = Duration::from_millis(500);
+/// How long all worker slots may be taken before that is an error: launchers that found another one end in a moment.
+const SLOT_PATIENCE: Duration = Duration::from_secs(2);
 /// Pause between two attempts to connect.
 const CONNECT_PAUSE: Duration = Duration::from_millis(10);
 
@@ -91,7 +93,8 @@ pub fn peek(request: &Request, patience: Duration) -> Option<Reply> {
 
 /// Connects, starting the launcher when nobody listens.
 fn open(waits: Waits) -> Result<Connection> {
-    let deadline = Instant::now() + waits.start;
+    let start = Instant::now();
+    let deadline = start + waits.start;
     loop {
         match Connection::connect() {
             Ok(mut connection) => {
@@ -100,7 +103,7 @@ fn open(waits: Waits) -> Result<Connection> {
             }
             Err(error) if nobody_listens(&error) => {
                 if !worker::launcher_is_alive() {
-                    worker::start_launcher(Instant::now() >= deadline)?;
+                    worker::start_launcher(start.elapsed() >= SLOT_PATIENCE.min(waits.start))?;
                 }
             }
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}

@@ -19,6 +19,7 @@ fn sqlstate(kind: Kind) -> Code {
         Kind::FileMissing => Code::ERRCODE_UNDEFINED_FILE,
         Kind::Io => Code::ERRCODE_IO_ERROR,
         Kind::BadContent => Code::ERRCODE_DATA_EXCEPTION,
+        Kind::NoResources => Code::ERRCODE_INSUFFICIENT_RESOURCES,
         Kind::OutOfMemory => Code::ERRCODE_OUT_OF_MEMORY,
         Kind::Connection => Code::ERRCODE_CONNECTION_FAILURE,
         Kind::InTransaction => Code::ERRCODE_INVALID_TRANSACTION_TERMINATION,

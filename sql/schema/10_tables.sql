@@ -77,7 +77,6 @@ CREATE TABLE rag.sync (
     unchanged integer NOT NULL DEFAULT 0,
     deleted integer NOT NULL DEFAULT 0,
     failed integer NOT NULL DEFAULT 0,
-    truncated integer NOT NULL DEFAULT 0,
     parser_version text NOT NULL,
     error text,
     backend_pid integer NOT NULL DEFAULT pg_catalog.pg_backend_pid(),
@@ -96,7 +95,6 @@ COMMENT ON COLUMN rag.sync.modified IS 'documents replaced by a new version';
 COMMENT ON COLUMN rag.sync.unchanged IS 'documents left alone';
 COMMENT ON COLUMN rag.sync.deleted IS 'documents that vanished from the source and were deleted';
 COMMENT ON COLUMN rag.sync.failed IS 'documents that could not be read; their old version stays searchable';
-COMMENT ON COLUMN rag.sync.truncated IS 'chunks whose text was cut at the window of the model (option truncate)';
 COMMENT ON COLUMN rag.sync.parser_version IS 'version of the parsers';
 COMMENT ON COLUMN rag.sync.error IS 'why it failed';
 COMMENT ON COLUMN rag.sync.backend_pid IS 'process id of the backend that ran it';
@@ -248,6 +246,7 @@ CREATE TABLE rag.chunk_embedding (
     chunk_id bigint NOT NULL REFERENCES rag.chunk ON DELETE CASCADE,
     collection_id bigint NOT NULL,
     text_sha256 bytea NOT NULL CHECK (pg_catalog.octet_length(text_sha256) = 32),
+    truncated boolean NOT NULL DEFAULT false,
     embedding halfvec NOT NULL,
     PRIMARY KEY (model_id, chunk_id)
 );
@@ -258,6 +257,7 @@ COMMENT ON COLUMN rag.chunk_embedding.model_id IS 'model that made it';
 COMMENT ON COLUMN rag.chunk_embedding.chunk_id IS 'chunk';
 COMMENT ON COLUMN rag.chunk_embedding.collection_id IS 'collection, copied from the chunk for the partial indexes';
 COMMENT ON COLUMN rag.chunk_embedding.text_sha256 IS 'hash of the text that was embedded; equal text in a collection is embedded once';
+COMMENT ON COLUMN rag.chunk_embedding.truncated IS 'whether the text was cut at the window of the model (option truncate)';
 COMMENT ON COLUMN rag.chunk_embedding.embedding IS 'the vector';
 
 CREATE TABLE rag.profile (
@@ -289,7 +289,7 @@ CREATE TABLE rag.job (
 );
 CREATE INDEX job_due ON rag.job (run_after, id) WHERE state = 'pending';
 CREATE INDEX job_source ON rag.job (source_id);
-COMMENT ON TABLE rag.job IS 'durable queue of background work';
+COMMENT ON TABLE rag.job IS 'durable queue of background work; nothing is queued yet';
 COMMENT ON COLUMN rag.job.id IS 'key';
 COMMENT ON COLUMN rag.job.kind IS 'sync: run rag.sync; embed: embed chunks that have no vector';
 COMMENT ON COLUMN rag.job.source_id IS 'source it works on';

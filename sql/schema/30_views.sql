@@ -36,18 +36,18 @@ COMMENT ON VIEW rag.chunks IS 'chunks with their document, source and place';
 
 CREATE VIEW rag.status WITH (security_invoker = true) AS
 SELECT s.name AS source, y.status, y.started, y.finished, y.new, y.modified, y.unchanged, y.deleted, y.failed,
-       y.truncated, y.error,
-       k.chunks, k.chunks - k.embedded AS pending, k.oldest_pending,
+       y.error, k.chunks, k.truncated, k.chunks - k.embedded AS pending, k.oldest_pending,
        CASE WHEN k.chunks = 0 THEN 1.0 ELSE k.embedded::double precision / k.chunks END AS coverage
   FROM rag.source s
   JOIN rag.collection c ON c.id = s.collection_id
   LEFT JOIN LATERAL (SELECT * FROM rag.sync y WHERE y.source_id = s.id ORDER BY y.id DESC LIMIT 1) y ON true
   CROSS JOIN LATERAL (
     SELECT pg_catalog.count(*) AS chunks, pg_catalog.count(e.chunk_id) AS embedded,
+           pg_catalog.count(*) FILTER (WHERE e.truncated) AS truncated,
            pg_catalog.now() - pg_catalog.min(d.fetched_at) FILTER (WHERE e.chunk_id IS NULL) AS oldest_pending
       FROM rag.document d
       JOIN rag.chunk k ON k.document_id = d.id AND k.current
       LEFT JOIN rag.chunk_embedding e ON e.chunk_id = k.id AND e.model_id = c.model_id
      WHERE d.source_id = s.id) k;
 COMMENT ON VIEW rag.status IS
-    'per source: its latest sync, chunks waiting for a vector (pending, oldest_pending) and the embedded share (coverage)';
+    'per source: its latest sync, chunks cut at the window of the model (truncated), waiting for a vector (pending, oldest_pending), and the embedded share (coverage)';

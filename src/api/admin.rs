@@ -1,5 +1,6 @@
 //! Collections, sources and models: adding, changing and dropping them.
 
+use super::required;
 use crate::engine_client;
 use crate::error::OrRaise;
 use crate::guc;
@@ -13,9 +14,9 @@ use serde_json::Value;
 
 /// Adds a collection; without a model it gets that of the default collection.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
-fn create_collection(name: &str, model: default!(Option<&str>, "NULL")) -> i64 {
+fn create_collection(name: Option<&str>, model: default!(Option<&str>, "NULL")) -> i64 {
     let create = || {
-        let name = named("collection", name)?;
+        let name = named("collection", required("name", name)?)?;
         let model = match model {
             Some(model) => model::by_name(model)?,
             None => collection::by_name("default")?.model,
@@ -27,41 +28,45 @@ fn create_collection(name: &str, model: default!(Option<&str>, "NULL")) -> i64 {
 
 /// Drops a collection that has no sources.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
-fn drop_collection(name: &str) {
-    collection::by_name(name).and_then(|collection| collection::delete(&collection)).or_raise()
+fn drop_collection(name: Option<&str>) {
+    required("name", name)
+        .and_then(collection::by_name)
+        .and_then(|collection| collection::delete(&collection))
+        .or_raise()
 }
 
 /// Adds a source to a collection and returns its key.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
 #[allow(clippy::too_many_arguments)]
 fn add_source(
-    name: &str,
-    kind: &str,
-    location: &str,
-    options: default!(JsonB, "'{}'"),
-    collection: default!(&str, "'default'"),
+    name: Option<&str>,
+    kind: Option<&str>,
+    location: Option<&str>,
+    options: default!(Option<JsonB>, "'{}'"),
+    collection: default!(Option<&str>, "'default'"),
     project: default!(Option<&str>, "NULL"),
-    authority: default!(f64, 1),
+    authority: default!(Option<f64>, 1),
     schedule: default!(Option<&str>, "NULL"),
 ) -> i64 {
     let add = || {
-        let name = named("source", name)?;
+        let name = named("source", required("name", name)?)?;
         if schedule.is_some() {
             return Err(Error::unsupported("schedule is not supported yet")
                 .with_hint("Call rag.sync from a scheduler of your own."));
         }
-        let kind: SourceKind = kind.parse()?;
-        let parsed = SourceOptions::parse(kind, &options.0)?;
+        let kind: SourceKind = required("kind", kind)?.parse()?;
+        let options = or_empty(options);
+        let parsed = SourceOptions::parse(kind, &options)?;
         let new = source::NewSource {
             name,
             kind: kind.name(),
-            location: absolute(location)?,
-            options: options.0,
+            location: absolute(required("location", location)?)?,
+            options,
             text_search_config: source::resolve_config(&parsed.text_search_config)?,
             project,
-            authority: checked_authority(authority)?,
+            authority: checked_authority(authority.unwrap_or(1.0))?,
         };
-        source::insert(&collection::by_name(collection)?, new)?.ok_or_else(|| {
+        source::insert(&collection::by_name(collection.unwrap_or("default"))?, new)?.ok_or_else(|| {
             Error::new(Kind::AlreadyExists, format!("source \"{name}\" already exists"))
                 .with_hint("Change it with rag.alter_source, or remove it with rag.drop_source.")
         })
@@ -69,10 +74,10 @@ fn add_source(
     add().or_raise()
 }
 
-/// Changes what is given of a source; the next sync applies it.
+/// Changes what is given of a source; the next sync applies it. An empty project means none.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
 fn alter_source(
-    name: &str,
+    name: Option<&str>,
     location: default!(Option<&str>, "NULL"),
     options: default!(Option<JsonB>, "NULL"),
     project: default!(Option<&str>, "NULL"),
@@ -80,6 +85,7 @@ fn alter_source(
     enabled: default!(Option<bool>, "NULL"),
 ) {
     let alter = || {
+        let name = required("name", name)?;
         let source = source::by_name(name, true)?;
         let options: Option<Value> = options.map(|o| o.0);
         let mut config = None;
@@ -100,16 +106,20 @@ fn alter_source(
 
 /// Drops a source with everything that came from it; returns the number of its documents.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
-fn drop_source(name: &str) -> i64 {
-    source::by_name(name, true).and_then(|source| source::delete(&source)).or_raise()
+fn drop_source(name: Option<&str>) -> i64 {
+    required("name", name)
+        .and_then(|name| source::by_name(name, true))
+        .and_then(|source| source::delete(&source))
+        .or_raise()
 }
 
 /// Registers a model folder and returns its key.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
-fn load_model(name: &str, kind: &str, path: &str) -> i64 {
+fn load_model(name: Option<&str>, kind: Option<&str>, path: Option<&str>) -> i64 {
     let load = || {
-        let name = named("model", name)?;
-        match kind {
+        let name = named("model", required("name", name)?)?;
+        let path = required("path", path)?;
+        match required("kind", kind)? {
             "embedding" => {}
             "reranker" => return Err(Error::unsupported("model kind \"reranker\" is not supported yet")),
             other => return Err(rag_core::error::unknown_key("model kind", other, &["embedding", "reranker"])),
@@ -121,6 +131,10 @@ fn load_model(name: &str, kind: &str, path: &str) -> i64 {
         }
     };
     load().or_raise()
+}
+
+fn or_empty(object: Option<JsonB>) -> Value {
+    object.map_or_else(|| Value::Object(serde_json::Map::new()), |o| o.0)
 }
 
 fn named<'a>(what: &str, name: &'a str) -> Result<&'a str> {

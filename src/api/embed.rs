@@ -34,12 +34,13 @@ fn broken() -> Error {
     Error::new(Kind::Connection, "the engine broke the protocol")
 }
 
-/// Embeds passages: one row per text, in order; a null text has a null embedding.
+/// Embeds passages: one row per text, in order; a null text has a null embedding, a null array has no rows.
 #[pg_extern(schema = "rag", stable, parallel_restricted, cost = 10000)]
 fn embed(
-    texts: Vec<Option<String>>,
+    texts: Option<Vec<Option<String>>>,
     model: default!(Option<&str>, "NULL"),
 ) -> TableIterator<'static, (name!(ordinal, i32), name!(embedding, Option<Vector>))> {
+    let texts = texts.unwrap_or_default();
     let run = || {
         let model = model_or_default(model)?;
         let present: Vec<String> = texts.iter().flatten().cloned().collect();

@@ -1,6 +1,7 @@
 //! Bringing content in: one document at a time, or the steps of a sync.
 
-use crate::error::OrRaise;
+use super::required;
+use crate::error::{self, OrRaise};
 use crate::guc;
 use crate::store::{collection, sync as runs};
 use crate::sync::{self, ingest};
@@ -8,60 +9,70 @@ use pgrx::iter::TableIterator;
 use pgrx::prelude::*;
 use pgrx::{JsonB, default};
 use rag_core::{Error, Result};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Stores and embeds one text at once.
 #[pg_extern(schema = "rag", name = "ingest", volatile, parallel_unsafe)]
 fn ingest_text(
-    content: &str,
-    uri: &str,
-    kind: default!(&str, "'markdown'"),
-    metadata: default!(JsonB, "'{}'"),
-    collection: default!(&str, "'default'"),
-    options: default!(JsonB, "'{}'"),
+    content: Option<&str>,
+    uri: Option<&str>,
+    kind: default!(Option<&str>, "'markdown'"),
+    metadata: default!(Option<JsonB>, "'{}'"),
+    collection: default!(Option<&str>, "'default'"),
+    options: default!(Option<JsonB>, "'{}'"),
 ) -> TableIterator<'static, (name!(document_id, i64), name!(chunks, i32), name!(tokens, i64))> {
-    store(content.as_bytes(), uri, kind, metadata, collection, options).or_raise()
+    store(content.map(str::as_bytes), uri, kind, metadata, collection, options).or_raise()
 }
 
 /// Stores and embeds one document given as bytes at once.
 #[pg_extern(schema = "rag", name = "ingest", volatile, parallel_unsafe)]
 fn ingest_bytes(
-    content: &[u8],
-    uri: &str,
-    kind: default!(&str, "'markdown'"),
-    metadata: default!(JsonB, "'{}'"),
-    collection: default!(&str, "'default'"),
-    options: default!(JsonB, "'{}'"),
+    content: Option<&[u8]>,
+    uri: Option<&str>,
+    kind: default!(Option<&str>, "'markdown'"),
+    metadata: default!(Option<JsonB>, "'{}'"),
+    collection: default!(Option<&str>, "'default'"),
+    options: default!(Option<JsonB>, "'{}'"),
 ) -> TableIterator<'static, (name!(document_id, i64), name!(chunks, i32), name!(tokens, i64))> {
     store(content, uri, kind, metadata, collection, options).or_raise()
 }
 
 fn store(
-    content: &[u8],
-    uri: &str,
-    kind: &str,
-    metadata: JsonB,
-    collection: &str,
-    options: JsonB,
+    content: Option<&[u8]>,
+    uri: Option<&str>,
+    kind: Option<&str>,
+    metadata: Option<JsonB>,
+    collection: Option<&str>,
+    options: Option<JsonB>,
 ) -> Result<TableIterator<'static, (name!(document_id, i64), name!(chunks, i32), name!(tokens, i64))>> {
-    let Value::Object(metadata) = metadata.0 else {
-        return Err(Error::invalid(format!("metadata must be a JSON object, not {}", metadata.0)));
+    let metadata = match metadata {
+        None => Map::new(),
+        Some(JsonB(Value::Object(metadata))) => metadata,
+        Some(JsonB(other)) => {
+            return Err(Error::invalid(format!("metadata must be a JSON object, not {other}")));
+        }
     };
     let inline = ingest::Inline {
-        content: content.to_vec(),
-        uri: uri.to_owned(),
-        kind: kind.parse()?,
+        content: required("content", content)?.to_vec(),
+        uri: required("uri", uri)?.to_owned(),
+        kind: kind.unwrap_or("markdown").parse()?,
         metadata,
-        options: options.0,
+        options: options.map_or_else(|| Value::Object(Map::new()), |o| o.0),
     };
-    let stored = ingest::inline(&collection::by_name(collection)?, inline, guc::waits())?;
+    let stored = ingest::inline(&collection::by_name(collection.unwrap_or("default"))?, inline, guc::waits())?;
+    if stored.truncated > 0 {
+        error::warn(
+            format!("{} chunks exceed the window of the model and were cut for embedding", stored.truncated),
+            Some("Leave out the option truncate to have them chunked."),
+        );
+    }
     Ok(TableIterator::once((stored.document_id, stored.chunks, stored.tokens)))
 }
 
 /// First step of rag.sync: starts a run.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
-fn sync_begin(source: &str) -> i64 {
-    sync::begin(source).or_raise()
+fn sync_begin(source: Option<&str>) -> i64 {
+    required("source", source).and_then(sync::begin).or_raise()
 }
 
 /// Second step of rag.sync: lists the source.

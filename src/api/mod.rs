@@ -8,3 +8,11 @@ mod embed;
 mod health;
 mod ingest;
 mod search;
+
+use rag_core::{Error, Result};
+
+/// An argument that may not be null. Functions whose other arguments may be null are not STRICT, so PostgreSQL calls
+/// them with it.
+fn required<T>(name: &str, value: Option<T>) -> Result<T> {
+    value.ok_or_else(|| Error::invalid(format!("{name} is null")))
+}

@@ -1,5 +1,6 @@
 //! Searching, and fusion on its own.
 
+use super::required;
 use crate::error::{self, OrRaise};
 use crate::guc;
 use crate::retrieve;
@@ -20,15 +21,15 @@ use serde_json::Value;
 #[allow(clippy::too_many_arguments, clippy::type_complexity)]
 fn search(
     query: Option<&str>,
-    top_k: default!(i32, 10),
-    filter: default!(JsonB, "'{}'"),
-    collection: default!(&str, "'default'"),
+    top_k: default!(Option<i32>, 10),
+    filter: default!(Option<JsonB>, "'{}'"),
+    collection: default!(Option<&str>, "'default'"),
     mode: default!(Option<&str>, "NULL"),
     candidate_k: default!(Option<i32>, "NULL"),
     rrf_k: default!(Option<i32>, "NULL"),
     rerank: default!(Option<&str>, "NULL"),
-    profile: default!(&str, "'default'"),
-    settings: default!(JsonB, "'{}'"),
+    profile: default!(Option<&str>, "'default'"),
+    settings: default!(Option<JsonB>, "'{}'"),
     query_embedding: default!(Option<Vector>, "NULL"),
 ) -> TableIterator<
     'static,
@@ -61,13 +62,17 @@ fn search(
     ),
 > {
     let run = || {
-        let query = query.ok_or_else(|| Error::invalid("query is null"))?;
+        let query = required("query", query)?;
         let arguments = Arguments { mode, candidate_k, rrf_k, rerank };
-        let settings = settled(profile, &settings.0, &arguments)?;
-        let request = Request::new(query, top_k, Filter::parse(&filter.0)?, collection, settings)?;
+        let settings = settled(profile.unwrap_or("default"), &or_null(settings), &arguments)?;
+        let filter = Filter::parse(&or_null(filter))?;
+        let request = Request::new(query, top_k.unwrap_or(TOP_K), filter, collection.unwrap_or("default"), settings)?;
         retrieve::search(&request, query_embedding.map(|v| v.0), guc::waits())
     };
     let outcome = run().or_raise();
+    if outcome.query_cut {
+        error::warn("the query exceeds the window of the model and was cut for the dense leg".to_owned(), None);
+    }
     if let Some(reason) = &outcome.degraded {
         error::warn(format!("search is degraded: {reason}"), None);
     }
@@ -105,6 +110,13 @@ fn search(
     }))
 }
 
+/// Rows when the caller says nothing.
+const TOP_K: i32 = 10;
+
+fn or_null(object: Option<JsonB>) -> Value {
+    object.map_or(Value::Null, |o| o.0)
+}
+
 /// Settings that have an argument of their own.
 struct Arguments<'a> {
     mode: Option<&'a str>,
@@ -131,16 +143,20 @@ fn settled(profile: &str, settings: &Value, arguments: &Arguments<'_>) -> Result
     Ok(settled)
 }
 
+/// The constant of reciprocal rank fusion when the caller says nothing.
+const RRF_K: i32 = 60;
+
 /// Reciprocal rank fusion of any ranked lists.
 #[pg_extern(schema = "rag", immutable, parallel_safe)]
 fn rrf(
-    lists: JsonB,
-    rrf_k: default!(i32, 60),
+    lists: Option<JsonB>,
+    rrf_k: default!(Option<i32>, 60),
     weights: default!(Option<Vec<f64>>, "NULL"),
 ) -> TableIterator<'static, (name!(rank, i32), name!(id, String), name!(score, f64), name!(ranks, Vec<Option<i32>>))> {
     let fuse = || {
-        let Value::Array(lists) = &lists.0 else {
-            return Err(Error::invalid(format!("lists must be a JSON array of arrays, not {}", lists.0)));
+        let lists = match required("lists", lists)?.0 {
+            Value::Array(lists) => lists,
+            other => return Err(Error::invalid(format!("lists must be a JSON array of arrays, not {other}"))),
         };
         let weights = weights.unwrap_or_else(|| vec![1.0; lists.len()]);
         if weights.len() != lists.len() {
@@ -152,7 +168,7 @@ fn rrf(
         let ids = lists.iter().map(ids).collect::<Result<Vec<_>>>()?;
         let legs: Vec<Leg<'_, String>> =
             ids.into_iter().zip(weights).map(|(ids, weight)| Leg { name: "", weight, ids }).collect();
-        Ok(fuse::rrf(&legs, in_range("rrf_k", rrf_k.into())?))
+        Ok(fuse::rrf(&legs, in_range("rrf_k", rrf_k.unwrap_or(RRF_K).into())?))
     };
     let fused = fuse().or_raise();
     TableIterator::new(fused.into_iter().zip(1..).map(|(f, rank)| {

@@ -22,6 +22,8 @@ const EF_SEARCH: (u32, u32) = (40, 1000);
 pub struct Dense {
     /// Chunk and cosine similarity, best first; ties by chunk.
     pub found: Vec<(i64, f64)>,
+    /// Whether the query was cut at the window of the model.
+    pub query_cut: bool,
     vector: Vec<f32>,
     schema: String,
 }
@@ -52,14 +54,17 @@ pub fn checked(collection: &Collection, vector: Vec<f32>) -> Result<Vec<f32>> {
             collection.model.spec.name
         )));
     }
+    if vector.iter().all(|x| *x == 0.0) {
+        return Err(Error::invalid("query_embedding is zero everywhere, so no cosine is defined"));
+    }
     Ok(vector)
 }
 
 impl Dense {
     /// Finds the nearest `candidate_k` chunks that pass the filter.
-    pub fn search(collection: &Collection, request: &Request, vector: Vec<f32>) -> Result<Self> {
+    pub fn search(collection: &Collection, request: &Request, query: (Vec<f32>, bool)) -> Result<Self> {
         let schema = collection::vector_schema()?;
-        let mut dense = Self { found: Vec::new(), vector, schema };
+        let mut dense = Self { found: Vec::new(), query_cut: query.1, vector: query.0, schema };
         let wanted = request.settings.candidate_k as usize;
         if !request.settings.exact && request.filter.is_empty() {
             dense.found = dense.by_index(collection, wanted)?;

@@ -48,6 +48,7 @@ pub fn read(ranked: &[(i64, f64)], trace: &Trace) -> Result<Vec<Evidence>> {
             Ok(row.optional::<i32>(from)?.zip(row.optional::<i32>(to)?).map(|(a, b)| (a as u32, b as u32)))
         };
         let (lines, pages) = (range(7, 8)?, range(9, 10)?);
+        let record = row.optional::<String>(25)?.is_some();
         let mut locator = Map::new();
         if !headings.is_empty() {
             locator.insert("heading_path".into(), json!(headings));
@@ -71,7 +72,8 @@ pub fn read(ranked: &[(i64, f64)], trace: &Trace) -> Result<Vec<Evidence>> {
             chunk_key: row.get(2)?,
             score: trace.score(Stage::TopK, id).unwrap_or_default(),
             content: row.get(3)?,
-            citation: citation(&uri, title.as_deref(), &headings, lines, pages),
+            // The lines of a record's text are nothing a reader could go to.
+            citation: citation(&uri, title.as_deref(), &headings, lines.filter(|_| !record), pages),
             title,
             uri,
             locator: Value::Object(locator),

@@ -28,6 +28,8 @@ pub struct Outcome {
     pub evidence: Vec<Evidence>,
     /// Why a leg did not run, if one did not.
     pub degraded: Option<String>,
+    /// Whether the query was cut at the window of the model.
+    pub query_cut: bool,
 }
 
 /// Runs a search.
@@ -79,7 +81,8 @@ pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits
     let top = &ranked[..ranked.len().min(request.top_k as usize)];
     trace.enter(Stage::TopK, top.iter().copied());
     let evidence = evidence::read(top, &trace)?;
-    Ok(Outcome { evidence, degraded })
+    let query_cut = dense.is_some_and(|d| d.query_cut);
+    Ok(Outcome { evidence, degraded, query_cut })
 }
 
 /// Only a search whose other leg can answer alone, and whose caller agreed to it, goes on without the dense leg, and
@@ -87,7 +90,10 @@ pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits
 fn may_degrade(request: &Request, error: &Error) -> bool {
     request.settings.mode == Mode::Hybrid
         && request.settings.on_degraded == OnDegraded::Bm25
-        && matches!(error.kind, Kind::NotReady | Kind::Connection | Kind::FileMissing | Kind::OutOfMemory)
+        && matches!(
+            error.kind,
+            Kind::NotReady | Kind::NoResources | Kind::Connection | Kind::FileMissing | Kind::OutOfMemory
+        )
 }
 
 fn dense_leg(
@@ -99,8 +105,8 @@ fn dense_leg(
 ) -> Result<Dense> {
     timed(Stage::Dense, trace, || {
         let vector = match query_embedding {
-            Some(vector) => dense::checked(collection, vector)?,
-            None => dense::embed_query(&collection.model, &request.query, waits)?.0,
+            Some(vector) => (dense::checked(collection, vector)?, false),
+            None => dense::embed_query(&collection.model, &request.query, waits)?,
         };
         Dense::search(collection, request, vector)
     })

@@ -26,12 +26,13 @@ pub fn put(
     chunk_id: i64,
     text: ContentHash,
     vector: &[f32],
+    truncated: bool,
 ) -> Result<()> {
     let sql = format!(
-        "INSERT INTO rag.chunk_embedding (model_id, chunk_id, collection_id, text_sha256, embedding)
-         VALUES ($1, $2, $3, $4, $5::real[]::{vector_schema}.halfvec)
+        "INSERT INTO rag.chunk_embedding (model_id, chunk_id, collection_id, text_sha256, truncated, embedding)
+         VALUES ($1, $2, $3, $4, $6, $5::real[]::{vector_schema}.halfvec)
          ON CONFLICT (model_id, chunk_id) DO UPDATE SET text_sha256 = excluded.text_sha256,
-                embedding = excluded.embedding"
+                truncated = excluded.truncated, embedding = excluded.embedding"
     );
     let args = [
         collection.model.id.into(),
@@ -39,23 +40,24 @@ pub fn put(
         collection.id.into(),
         text.0.to_vec().into(),
         vector.to_vec().into(),
+        truncated.into(),
     ];
     spi::execute(&sql, &args).map(|_| ())
 }
 
-/// Gives a chunk the vector that an equal text has in the collection; does nothing when it has that one.
-pub fn reuse(collection: &Collection, chunk_id: i64, text: ContentHash) -> Result<bool> {
-    let sql = "INSERT INTO rag.chunk_embedding AS mine (model_id, chunk_id, collection_id, text_sha256, embedding)
-               SELECT e.model_id, $2, e.collection_id, e.text_sha256, e.embedding FROM rag.chunk_embedding e
+/// Gives a chunk the vector that an equal text has in the collection; does nothing when it has that one. Returns whether
+/// the text was cut at the window, or nothing when there is no such vector.
+pub fn reuse(collection: &Collection, chunk_id: i64, text: ContentHash) -> Result<Option<bool>> {
+    let sql = "INSERT INTO rag.chunk_embedding AS mine (model_id, chunk_id, collection_id, text_sha256, truncated, embedding)
+               SELECT e.model_id, $2, e.collection_id, e.text_sha256, e.truncated, e.embedding FROM rag.chunk_embedding e
                 WHERE e.model_id = $1 AND e.collection_id = $3 AND e.text_sha256 = $4
                 ORDER BY e.chunk_id LIMIT 1
                ON CONFLICT (model_id, chunk_id) DO UPDATE SET text_sha256 = excluded.text_sha256,
-                      embedding = excluded.embedding
+                      truncated = excluded.truncated, embedding = excluded.embedding
                 WHERE mine.text_sha256 <> excluded.text_sha256";
     let args = [collection.model.id.into(), chunk_id.into(), collection.id.into(), text.0.to_vec().into()];
     spi::execute(sql, &args)?;
-    let sql =
-        "SELECT EXISTS (SELECT FROM rag.chunk_embedding WHERE model_id = $1 AND chunk_id = $2 AND text_sha256 = $3)";
+    let sql = "SELECT truncated FROM rag.chunk_embedding WHERE model_id = $1 AND chunk_id = $2 AND text_sha256 = $3";
     let args = [collection.model.id.into(), chunk_id.into(), text.0.to_vec().into()];
-    Ok(spi::select_one(sql, &args, |row| row.get(1))?.unwrap_or(false))
+    spi::select_one(sql, &args, |row| row.get(1))
 }

@@ -148,7 +148,7 @@ pub fn update(
     enabled: Option<bool>,
 ) -> Result<()> {
     let sql = "UPDATE rag.source SET location = coalesce($2, location), options = coalesce($3, options),
-                      text_search_config = coalesce($4, text_search_config), project = coalesce($5, project),
+                      text_search_config = coalesce($4, text_search_config), project = CASE WHEN $5 IS NULL THEN project ELSE nullif($5, '') END,
                       authority = coalesce($6, authority), enabled = coalesce($7, enabled) WHERE id = $1";
     let args = [
         id.into(),

@@ -142,12 +142,6 @@ pub fn settle(run: Run, ordinal: i64, state: &str, error: Option<&str>) -> Resul
     spi::execute(sql, &args).map(|_| ())
 }
 
-/// Adds to the run's number of chunks cut at the window.
-pub fn add_truncated(run: Run, chunks: i32) -> Result<()> {
-    let sql = "UPDATE rag.sync SET truncated = truncated + $2 WHERE id = $1";
-    spi::execute(sql, &[run.id.into(), chunks.into()]).map(|_| ())
-}
-
 /// How many items are settled, of how many.
 pub fn progress(run: Run) -> Result<(i64, i64)> {
     let sql = "SELECT pg_catalog.count(*) FILTER (WHERE state <> 'pending'), pg_catalog.count(*)

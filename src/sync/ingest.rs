@@ -131,19 +131,17 @@ impl Task<'_> {
             let kept = old.remove(identity.key.as_bytes());
             let id = chunk::write(self.source, row.id, document, ordinal, identity, kept)?;
             let hash = ContentHash::of(&text);
-            match fresh.get(&hash) {
+            let cut = match fresh.get(&hash) {
                 Some((vector, cut)) => {
-                    truncated += i32::from(*cut);
-                    embedding::put(self.collection, vector_schema, id, hash, vector)?;
+                    embedding::put(self.collection, vector_schema, id, hash, vector, *cut)?;
+                    *cut
                 }
-                None if embedding::reuse(self.collection, id, hash)? => {}
-                // Another session deleted the vector between the look and the use.
-                None => {
-                    return Err(
-                        Error::internal("a vector vanished while its text was stored").with_hint("Run the sync again.")
-                    );
-                }
-            }
+                // Another session may have deleted the vector between the look and the use.
+                None => embedding::reuse(self.collection, id, hash)?.ok_or_else(|| {
+                    Error::internal("a vector vanished while its text was stored").with_hint("Try again.")
+                })?,
+            };
+            truncated += i32::from(cut);
         }
         // Last, because a vector may have been reused from a chunk that goes.
         chunk::delete(old.into_values().collect())?;

@@ -101,9 +101,6 @@ pub fn batch(run_id: i64, allowed_paths: Vec<String>, waits: Waits) -> Result<bo
         match stored {
             Ok(stored) => {
                 runs::settle(run, pending.ordinal, if stored.new { "new" } else { "modified" }, None)?;
-                if stored.truncated > 0 {
-                    runs::add_truncated(run, stored.truncated)?;
-                }
             }
             Err(Failure { error, .. }) => runs::settle(run, pending.ordinal, "failed", Some(&error.message))?,
         }

@@ -41,7 +41,7 @@ pub fn start_launcher(last_chance: bool) -> Result<()> {
         .set_restart_time(None)
         .load_dynamic();
     match worker {
-        Err(_) if last_chance => Err(Error::new(Kind::NotReady, "no background worker slot is free for the engine")
+        Err(_) if last_chance => Err(Error::new(Kind::NoResources, "no background worker slot is free for the engine")
             .with_hint("Raise max_worker_processes and restart the server.")),
         _ => Ok(()),
     }

@@ -32,6 +32,8 @@ pub enum Kind {
     Io,
     /// The content cannot be read as what it claims to be (22000).
     BadContent,
+    /// The server lacks a resource: a worker slot (53000).
+    NoResources,
     /// Memory ran out (53200).
     OutOfMemory,
     /// The engine broke the connection or the protocol (08006).

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::str::FromStr;
 
-/// The kinds of DESIGN §5 that can be ingested today.
+/// The kinds that can be ingested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SourceKind {
     /// Plain text: a file or a folder.
@@ -197,6 +197,14 @@ impl SourceOptions {
             return Err(Error::invalid("overlap needs chunking \"recursive\"")
                 .with_hint("Add \"chunking\": \"recursive\" to the options, or leave overlap out."));
         }
+        if parsed.truncate && parsed.chunking != Chunking::None {
+            return Err(Error::invalid("truncate needs chunking \"none\"")
+                .with_detail("Any other chunking cuts text so that it fits the window of the model.")
+                .with_hint("Add \"chunking\": \"none\" to the options, or leave truncate out."));
+        }
+        if parsed.chunking == Chunking::None && object.contains_key("chunk_tokens") {
+            return Err(Error::invalid("chunk_tokens does not apply to chunking \"none\""));
+        }
         if object.contains_key("fields") && kind != SourceKind::Jsonl {
             return Err(Error::invalid(format!("option \"fields\" does not apply to kind \"{}\"", kind.name())));
         }
@@ -355,6 +363,8 @@ mod tests {
             (json!({"chunking": "nun"}), "unknown chunking \"nun\""),
             (json!({"overlap": 10}), "overlap needs chunking \"recursive\""),
             (json!({"overlap": 100, "chunking": "recursive"}), "overlap 100 is not below half of chunk_tokens 200"),
+            (json!({"truncate": true}), "truncate needs chunking \"none\""),
+            (json!({"chunking": "none", "chunk_tokens": 50}), "chunk_tokens does not apply to chunking \"none\""),
             (json!({"truncate": "yes"}), "\"truncate\" must be true or false, not \"yes\""),
             (json!({"fields": {"text": "t"}}), "option \"fields\" does not apply to kind \"markdown\""),
             (json!({"keep_raw": true}), "option \"keep_raw\" is not supported yet"),

@@ -3,6 +3,7 @@
 //! Owns their output: JSON on standard output, one line per thing, so that it can be piped into `jq`.
 
 use crate::Places;
+use crate::inference::MICRO_BATCH;
 use crate::models::Models;
 use clap::Args;
 use rag_core::document::Document;
@@ -117,7 +118,7 @@ pub fn embed(folder: PathBuf, onnxruntime: PathBuf, name: &str, query: bool, tex
     let mut encoder = Encoder::open(&models.runtime()?, &model.onnx, &spec, model.tokenizer.pad(), settings)?;
     let lengths: Vec<usize> = encoded.iter().map(|e| e.ids.len()).collect();
     let mut vectors = vec![Vec::new(); texts.len()];
-    for batch in plan(&lengths, 2048, model.alone) {
+    for batch in plan(&lengths, MICRO_BATCH, model.alone) {
         let of_batch: Vec<_> = batch.iter().map(|i| &encoded[*i]).collect();
         for (index, vector) in batch.iter().zip(encoder.embed(&of_batch)?) {
             vectors[*index] = vector;

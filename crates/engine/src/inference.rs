@@ -20,11 +20,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-/// Tokens of one micro-batch, padding counted.
-const MICRO_BATCH: usize = 2048;
-
-/// Requests are only merged up to this many tokens: beyond, a batch wins nothing and its first would wait for its last.
-const MERGED: usize = 512;
+/// Tokens of one micro-batch, padding counted, and of requests that are merged into one. Two full windows: in larger
+/// batches the activations leave the processor's cache and each text takes longer, besides keeping a query waiting.
+pub const MICRO_BATCH: usize = 512;
 
 /// Longest that bulk work waits for queries before it goes on beside them.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -156,11 +154,11 @@ impl Lane {
             return together;
         }
         let mut at = 0;
-        while at < self.active.len() && rows * longest < MERGED {
+        while at < self.active.len() && rows * longest < MICRO_BATCH {
             let other = &self.active[at];
             let (more, length) = other.next_size();
             let fits = other.job.model.key == together[0].job.model.key
-                && (rows + more) * longest.max(length) <= MERGED
+                && (rows + more) * longest.max(length) <= MICRO_BATCH
                 && longest.max(length) <= 2 * longest.min(length);
             if !fits {
                 at += 1;

@@ -41,8 +41,9 @@ pub fn read(spec: &SourceSpec, item: &Item, counter: &dyn TokenCounter) -> std::
     let built = source::read(spec, item).and_then(|bytes| match spec.kind {
         SourceKind::Jsonl => document::of_record(&spec.options, &item.uri, &bytes, counter),
         kind => {
-            let path = source::path_of(spec, item);
-            document::of_text(kind, &spec.options, &item.uri, Some(path), &bytes, &Map::new(), counter)
+            // The URI of a file is its path: relative to a folder, or the name of a single file.
+            let path = Some(item.uri.clone());
+            document::of_text(kind, &spec.options, &item.uri, path, &bytes, &Map::new(), counter)
         }
     });
     built.map_err(|error| Failure { uri: item.uri.clone(), error })

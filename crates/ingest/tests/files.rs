@@ -1,4 +1,5 @@
 //! Sources on a real filesystem: what is listed, what is refused, what is read.
+#![allow(clippy::expect_used, clippy::panic, reason = "a test may")]
 
 use rag_core::error::{Error, Kind, Result};
 use rag_core::provenance::ContentHash;
@@ -241,7 +242,7 @@ fn special_and_unreadable_files_fail_without_blocking() {
     symlink("/dev/zero", dir.path().join("zero.md")).expect("link");
     fs::create_dir(dir.path().join("folder.md")).expect("folder");
     for locked in ["locked.md", "locked"] {
-        fs::set_permissions(dir.path().join(locked), fs::Permissions::from_mode(0)).expect("mode");
+        fs::set_permissions(dir.path().join(locked), fs::Permissions::from_mode(0o000)).expect("mode");
     }
     let (found, mut failed) = uris(&markdown(&dir));
     let readable = found.iter().filter(|uri| uri.starts_with("locked")).count();

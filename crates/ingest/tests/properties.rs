@@ -1,4 +1,5 @@
 //! Properties of chunking over generated text.
+#![allow(clippy::expect_used, clippy::panic, reason = "a test may")]
 
 mod invariants;
 
@@ -37,8 +38,14 @@ fn chunkings() -> impl Strategy<Value = Chunking> {
     prop_oneof![3 => Just(Chunking::Heading), 2 => Just(Chunking::Recursive), 1 => Just(Chunking::None)]
 }
 
+fn config() -> ProptestConfig {
+    let cases = if cfg!(debug_assertions) { 80 } else { 500 };
+    // A failure prints its input, which belongs in a test of its own.
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn chunks_tile_any_text(text in markdown(), chunking in chunkings(), tokens in 16_u32..120, window in 8_usize..300) {

@@ -1,4 +1,5 @@
 //! JSON Lines: one record, one document.
+#![allow(clippy::expect_used, clippy::panic, reason = "a test may")]
 
 use rag_core::error::{Kind, Result};
 use rag_core::provenance::ContentHash;

@@ -84,7 +84,9 @@ impl Runtime {
         let failed = |why: String| {
             Error::new(Kind::NotReady, format!("could not load ONNX Runtime \"{}\"", path.display()))
                 .with_detail(why)
-                .with_hint("Install ONNX Runtime 1.22 or later and set pg_rag.onnxruntime_path to its libonnxruntime.so.")
+                .with_hint(
+                    "Install ONNX Runtime 1.22 or later and set pg_rag.onnxruntime_path to its libonnxruntime.so.",
+                )
         };
         // The loader's own message for a missing file names every folder it searched.
         if !path.is_file() {

@@ -130,7 +130,7 @@ mod tests {
     }
 
     /// The corpus and the scores of an independent implementation (bm25s 0.3, method lucene, k1 1.2, b 0.75), query
-    /// "cat fish"; see eval/oracle/bm25.py.
+    /// "cat fish", times k1 + 1, which bm25s leaves out; see eval/oracle/bm25.py.
     #[test]
     fn scores_equal_an_independent_implementation() {
         let corpus: [&[(&str, u16)]; 4] = [

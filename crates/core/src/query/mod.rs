@@ -8,7 +8,7 @@ pub mod settings;
 
 use crate::error::{Error, Result};
 use filter::Filter;
-use settings::Settings;
+use settings::{Mode, Settings};
 
 /// A validated search.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +37,10 @@ impl Request {
             return Err(Error::invalid("query is empty"));
         }
         let top_k = in_range("top_k", top_k.into())?;
+        // Only here, where profile, settings and arguments have come together.
+        if settings.mode == Mode::Hybrid && settings.dense_weight + settings.bm25_weight <= 0.0 {
+            return Err(Error::invalid("dense_weight and bm25_weight are both 0"));
+        }
         Ok(Self {
             query: query.to_owned(),
             top_k,
@@ -63,6 +67,16 @@ mod tests {
     fn candidate_k_is_never_below_top_k() {
         let request = Request::new("q", 500, Filter::default(), "default", Settings::default()).expect("valid");
         assert_eq!(request.settings.candidate_k, 500);
+    }
+
+    #[test]
+    fn a_hybrid_search_needs_a_leg_with_weight() {
+        let new = |mode| {
+            let settings = Settings { mode, dense_weight: 0.0, bm25_weight: 0.0, ..Settings::default() };
+            Request::new("q", 1, Filter::default(), "default", settings)
+        };
+        assert_eq!(new(Mode::Hybrid).expect_err("weightless").message, "dense_weight and bm25_weight are both 0");
+        assert!(new(Mode::Dense).is_ok());
     }
 
     #[test]

@@ -117,9 +117,6 @@ impl Settings {
                 }
             }
         }
-        if self.mode == Mode::Hybrid && self.dense_weight + self.bm25_weight <= 0.0 {
-            return Err(Error::invalid("dense_weight and bm25_weight are both 0"));
-        }
         Ok(self)
     }
 }
@@ -196,7 +193,6 @@ mod tests {
             json!({"rrf_k": 0}),
             json!({"rrf_k": 1.5}),
             json!({"dense_weight": -1}),
-            json!({"dense_weight": 0, "bm25_weight": 0}),
             json!({"mode": "sparse"}),
             json!({"fusion": "sum"}),
             json!({"exact": 1}),

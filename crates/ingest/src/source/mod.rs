@@ -40,11 +40,6 @@ pub fn read(spec: &SourceSpec, item: &Item) -> Result<Vec<u8>> {
     open(spec)?.read(item)
 }
 
-/// The path of a file's document: the URI, which is relative to a folder and the name of a single file.
-pub fn path_of(_spec: &SourceSpec, item: &Item) -> String {
-    item.uri.clone()
-}
-
 fn open(spec: &SourceSpec) -> Result<Box<dyn Source + '_>> {
     let location = Location::open(spec)?;
     Ok(match spec.kind {
