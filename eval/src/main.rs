@@ -134,6 +134,6 @@ fn compare_command(dsn: Option<&str>, request: &Compare) -> Result<()> {
 
 fn bench_command(dsn: Option<&str>, request: &bench::Bench) -> Result<()> {
     let connect = || db::connect(dsn);
-    println!("{}", bench::bench(&connect, request)?);
+    print!("{}", bench::bench(&connect, request)?);
     Ok(())
 }

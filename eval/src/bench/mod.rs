@@ -33,9 +33,6 @@ pub struct Bench {
     /// Socket of the engine; default: where the server's data folder has it
     #[arg(long)]
     pub engine_socket: Option<PathBuf>,
-    /// Write the report to this Markdown page
-    #[arg(long)]
-    pub out: Option<PathBuf>,
 }
 
 /// Opens a connection of its own.
@@ -75,9 +72,6 @@ pub fn bench(connect: Connect<'_>, request: &Bench) -> Result<String> {
     out.push_str(&floor::measure(connect, request, &texts)?);
     out.push('\n');
     out.push_str(&rival::measure(connect, request, &queries, &qrels)?);
-    if let Some(path) = &request.out {
-        crate::output::write(path, &out)?;
-    }
     Ok(out)
 }
 

@@ -19,6 +19,10 @@ const COPY: &str = include_str!("../../bench/copy.sql");
 const HYBRID: &str = include_str!("../../bench/hybrid.sql");
 const DROP: &str = "DROP SCHEMA IF EXISTS rag_bench CASCADE";
 
+/// With few passages the planner prefers to scan all vectors; the name of a contender must say what it does.
+const HNSW: &str = "SET hnsw.ef_search = 100; SET enable_seqscan = off";
+const EXACT: &str = "SET enable_indexscan = off";
+
 /// Results of each search, enough for nDCG@10.
 const TOP_K: i32 = 10;
 
@@ -44,9 +48,9 @@ fn searchers() -> Vec<Searcher> {
     vec![
         Searcher { name: "rag.search", session: "", sql: ours("{}") },
         Searcher { name: "rag.search, exact", session: "", sql: ours(r#"{"exact": true}"#) },
-        Searcher { name: "SQL, HNSW, any word", session: "SET hnsw.ef_search = 100", sql: theirs(any) },
-        Searcher { name: "SQL, exact, any word", session: "SET enable_indexscan = off", sql: theirs(any) },
-        Searcher { name: "SQL, HNSW, all words", session: "SET hnsw.ef_search = 100", sql: theirs(all) },
+        Searcher { name: "SQL, HNSW, any word", session: HNSW, sql: theirs(any) },
+        Searcher { name: "SQL, exact, any word", session: EXACT, sql: theirs(any) },
+        Searcher { name: "SQL, HNSW, all words", session: HNSW, sql: theirs(all) },
     ]
 }
 
@@ -167,6 +171,9 @@ mod tests {
             }
             assert!(!searcher.sql.contains("{words}"), "{}", searcher.sql);
         }
+        // Beside the operator it would be parsed for every row.
+        let statement: Vec<&str> = HYBRID.lines().filter(|l| !l.starts_with("--")).collect();
+        assert_eq!(statement.join("\n").matches("$2").count(), 1, "the vector is read more than once");
         for hole in ["{dimensions}", "{collection}"] {
             assert!(COPY.contains(hole), "{hole}");
         }
