@@ -8,6 +8,7 @@ use crate::store::source::Source;
 use pgrx::{JsonB, Uuid};
 use rag_core::document::{Chunk, Document};
 use rag_core::provenance::{ContentHash, chunk_key};
+use rag_core::template::EmbedFields;
 use rag_core::{Error, Result};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -36,7 +37,8 @@ pub fn identities(source: &str, document: &Document) -> Vec<Identity> {
 
 /// The text whose lexemes are indexed for the BM25 leg.
 fn lexical_text(document: &Document, chunk: &Chunk) -> String {
-    let parts = [document.title.as_deref(), document.path.as_deref()].into_iter().flatten();
+    let fields = EmbedFields { title: document.title.as_deref(), content: &chunk.content, ..EmbedFields::default() };
+    let parts = [fields.title_to_add(), document.path.as_deref()].into_iter().flatten();
     let parts = parts.chain(chunk.heading_path.iter().map(String::as_str));
     parts.chain(chunk.context.as_deref()).chain([chunk.content.as_str()]).collect::<Vec<_>>().join("\n")
 }

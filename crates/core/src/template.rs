@@ -173,9 +173,14 @@ impl EmbedFields<'_> {
         Self { title: None, heading_path: &[], ..self }
     }
 
+    /// The title, unless the content is the title and nothing else.
+    pub fn title_to_add(&self) -> Option<&str> {
+        self.title.map(str::trim).filter(|title| *title != self.content.trim())
+    }
+
     fn push(&self, field: Field, out: &mut String) {
         match field {
-            Field::Title => out.push_str(self.title.unwrap_or_default().trim()),
+            Field::Title => out.push_str(self.title_to_add().unwrap_or_default()),
             Field::Context => out.push_str(self.context.unwrap_or_default()),
             Field::Content => out.push_str(self.content),
             Field::Uri => out.push_str(self.uri),
@@ -199,6 +204,8 @@ mod tests {
         let fields =
             EmbedFields { title: Some("Guide"), heading_path: &headings, content: "Run it.", ..Default::default() };
         assert_eq!(EmbedTemplate::default().render(&fields), "Guide\nInstall\nRun it.");
+        let only = EmbedFields { title: Some("Guide"), content: "Guide", ..Default::default() };
+        assert_eq!(EmbedTemplate::default().render(&only), "Guide");
         let bare = EmbedFields { content: "Run it.", ..Default::default() };
         assert_eq!(EmbedTemplate::default().render(&bare), "Run it.");
     }

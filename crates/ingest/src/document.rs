@@ -65,7 +65,9 @@ pub fn of_inline_record(
 ) -> Result<Document> {
     let record = record::parse(bytes, &options.fields)?;
     // Strings of a record may hold CR and (as an escape) NUL although the line itself does not.
-    let body = text::repair(record.text.as_bytes());
+    // A record that is nothing but a title is found by it.
+    let said = Some(&record.text).filter(|t| !t.trim().is_empty()).or(record.title.as_ref()).unwrap_or(&record.text);
+    let body = text::repair(said.as_bytes());
     let mut document = Document {
         uri: uri.to_owned(),
         external_id: record.external_id,

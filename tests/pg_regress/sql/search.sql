@@ -27,15 +27,30 @@ SELECT bool_and(dense_score IS NOT NULL AND bm25_score IS NOT NULL) AS filled FR
 -- exact cosine, as pgvector computes it
 SELECT bool_and(abs(s.dense_score - (1 - (e.embedding::vector <=> rag.embed_query('rising dough')))) < 1e-3) AS cosine
   FROM rag.search('rising dough', 5, mode => 'dense') s JOIN rag.chunk_embedding e ON e.chunk_id = s.chunk_id;
+-- BM25 as written down, over lexemes counted here: k1 1.2, b 0.75, idf ln(1 + (N - df + 0.5) / (df + 0.5))
+WITH texts AS (SELECT c.id, concat_ws(E'\n', nullif(d.title, c.content), d.path, array_to_string(c.heading_path, E'\n'), c.context, c.content) AS text
+                 FROM rag.chunk c JOIN rag.document d ON d.id = c.document_id),
+     counts AS (SELECT t.id, u.lexeme, cardinality(u.positions) AS tf FROM texts t, unnest(to_tsvector('english', t.text)) u),
+     lengths AS (SELECT id, sum(tf)::float8 AS dl FROM counts GROUP BY id),
+     corpus AS (SELECT count(*)::float8 AS n, avg(dl) AS mean FROM lengths),
+     terms AS (SELECT u.lexeme, count(k.id)::float8 AS df FROM unnest(to_tsvector('english', 'ship harbour tug bread fee')) u
+                 LEFT JOIN counts k USING (lexeme) GROUP BY u.lexeme),
+     scores AS (SELECT k.id, sum(ln(1 + (n - df + 0.5) / (df + 0.5)) * tf * 2.2 / (tf + 1.2 * (0.25 + 0.75 * dl / mean))) AS score
+                  FROM counts k JOIN terms USING (lexeme) JOIN lengths l ON l.id = k.id CROSS JOIN corpus GROUP BY k.id)
+SELECT count(*) AS matches, count(*) FILTER (WHERE abs(s.bm25_score - o.score) < 1e-9) AS equal
+  FROM scores o FULL JOIN rag.search('ship harbour tug bread fee', 100, mode => 'bm25') s ON s.chunk_id = o.id;
 -- a vector of one's own
 SELECT uri FROM rag.search('anything', 1, mode => 'dense', query_embedding => rag.embed_query('kneading dough'));
 SELECT uri FROM rag.search('anything', 1, query_embedding => '[1,2,3]');
+SELECT uri FROM rag.search('anything', 1, query_embedding => (SELECT array_agg(0)::real[]::vector FROM generate_series(1, 384)));
 -- one leg
 SELECT rank, uri, score = bm25_score AS score, dense_score, fused_score FROM rag.search('rice pots', 3, mode => 'bm25');
 SELECT count(*) FROM rag.search('the of and', 3, mode => 'bm25');
 SELECT count(*) FROM rag.search('zzzzqqq', 3, mode => 'bm25');
 -- top_k rows come back whenever they exist
 SELECT count(*) = (SELECT count(*) FROM rag.chunk) AS everything FROM rag.search('ship', 1000);
+-- a record that is nothing but a title is found by it
+SELECT title, content FROM rag.search('whale', 1);
 -- filters
 SELECT DISTINCT source FROM rag.search('fish', 50, '{"source": "records"}');
 SELECT DISTINCT uri FROM rag.search('ship', 50, '{"path": "kitchen*"}');
@@ -56,6 +71,8 @@ EXECUTE q('bread');
 SELECT current_setting('hnsw.ef_search', true) IN ('', '40') AS untouched, current_setting('jit');
 -- errors
 SELECT * FROM rag.search('');
+SELECT count(*) FROM rag.search(repeat('word ', 4000));
+SELECT count(*) > 0 AS found FROM rag.search(repeat('word ', 600));
 SELECT * FROM rag.search('x', 0);
 SELECT * FROM rag.search('x', 10001);
 SELECT * FROM rag.search('x', filter => '{"sorce": "docs"}');
@@ -70,5 +87,6 @@ SELECT * FROM rag.search('x', settings => '{"rrfk": 3}');
 SELECT * FROM rag.search('x', settings => '{"alpha": 0.3}');
 SELECT * FROM rag.search('x', settings => '{"fusion": "convex"}');
 SELECT * FROM rag.search('x', settings => '{"dense_weight": 0, "bm25_weight": 0}');
+SELECT * FROM rag.search('x', mode => 'hybrid', settings => '{"mode": "dense", "dense_weight": 0, "bm25_weight": 0}');
 SELECT count(*) FROM rag.search(NULL);
 SELECT rag.drop_source(name) FROM rag.sources ORDER BY name;

@@ -33,6 +33,13 @@ CALL rag.sync('missing');
 \set VERBOSITY default
 -- why it failed is kept
 SELECT source, status, error LIKE 'location "%/missing" does not exist' AS says_why FROM rag.status WHERE source = 'missing';
+-- the steps must be taken in order
+SELECT rag.sync_begin('docs') AS run \gset
+SELECT 'sync N' AS listed_first WHERE NOT EXISTS (SELECT FROM rag.sync WHERE id = :run AND listed);
+\set VERBOSITY sqlstate
+SELECT rag.sync_batch(:run);
+\set VERBOSITY default
+SELECT count(*) FROM rag.documents WHERE source = 'docs';
 BEGIN;
 CALL rag.sync('docs');
 ROLLBACK;

@@ -1,0 +1,25 @@
+-- A null argument means the default where there is one, and is named where there is none.
+SELECT rag.create_collection(NULL);
+SELECT rag.drop_collection(NULL);
+SELECT rag.add_source(NULL, 'text', '/x');
+SELECT rag.add_source('a', NULL, '/x');
+SELECT rag.add_source('a', 'text', NULL);
+SELECT rag.add_source('a', 'text', '/x', NULL, NULL, NULL, NULL, NULL) > 0 AS added;
+SELECT rag.alter_source(NULL);
+SELECT rag.drop_source(NULL);
+SELECT rag.drop_source('a');
+SELECT rag.load_model(NULL, 'embedding', 'x');
+SELECT rag.load_model('x', NULL, 'x');
+SELECT rag.load_model('x', 'embedding', NULL);
+SELECT * FROM rag.ingest(NULL::text, 'u');
+SELECT * FROM rag.ingest('x', NULL);
+SELECT chunks FROM rag.ingest('x', 'u', NULL, NULL, NULL, NULL);
+CALL rag.sync(NULL);
+SELECT uri FROM rag.search('x', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+SELECT * FROM rag.search(NULL);
+SELECT * FROM rag.rrf(NULL);
+SELECT id FROM rag.rrf('[["a"]]', NULL, NULL);
+SELECT id FROM rag.rrf('[["a"]]', weights => '{NULL}');
+SELECT * FROM rag.embed(NULL);
+SELECT rag.embed_query(NULL), rag.count_tokens(NULL);
+SELECT rag.drop_source('inline');

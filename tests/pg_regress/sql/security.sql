@@ -1,0 +1,86 @@
+-- The recipes of docs/security.md, row-level security, and callers with a search path of their own.
+CREATE ROLE rag_test_reader;
+GRANT USAGE ON SCHEMA rag TO rag_test_reader;
+GRANT SELECT ON rag.chunk, rag.document, rag.source, rag.collection, rag.chunk_embedding, rag.model, rag.profile,
+                rag.sources, rag.documents, rag.chunks TO rag_test_reader;
+GRANT EXECUTE ON FUNCTION rag.search, rag.health, rag.rrf, rag.embed, rag.embed_query, rag.count_tokens TO rag_test_reader;
+CREATE ROLE rag_test_ingester IN ROLE rag_test_reader;
+GRANT INSERT, UPDATE, DELETE ON rag.source, rag.document, rag.chunk, rag.chunk_embedding TO rag_test_ingester;
+GRANT SELECT, INSERT, UPDATE, DELETE ON rag.sync, rag.sync_item TO rag_test_ingester;
+GRANT SELECT ON rag.status TO rag_test_ingester;
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA rag TO rag_test_ingester;
+GRANT EXECUTE ON FUNCTION rag.add_source, rag.alter_source, rag.drop_source, rag.sync_begin, rag.sync_list, rag.sync_batch,
+                          rag.sync_fail, rag.ingest(text, text, text, jsonb, text, jsonb),
+                          rag.ingest(bytea, text, text, jsonb, text, jsonb) TO rag_test_ingester;
+GRANT EXECUTE ON PROCEDURE rag.sync TO rag_test_ingester;
+
+SET ROLE rag_test_ingester;
+SELECT chunks FROM rag.ingest('Red apples grow on this tree.', 'red.txt', 'text', '{"team": "red"}');
+SELECT chunks FROM rag.ingest('Green apples grow on that tree.', 'green.txt', 'text', '{"team": "green"}');
+SELECT rag.create_collection('mine');
+SET ROLE rag_test_reader;
+SELECT uri FROM rag.search('green apples') ORDER BY rank;
+SELECT chunks FROM rag.ingest('x', 'y');
+CALL rag.sync('inline');
+RESET ROLE;
+
+-- what a policy hides is neither found nor counted
+ALTER TABLE rag.document ENABLE ROW LEVEL SECURITY;
+CREATE POLICY red ON rag.document USING (metadata->>'team' = 'red');
+SET ROLE rag_test_reader;
+SELECT uri FROM rag.search('green apples') ORDER BY rank;
+-- one visible document: idf = ln(1 + 0.5 / 1.5), its length is the mean, tf is 1
+SELECT round(bm25_score::numeric, 6) = round(ln(1 + 0.5 / 1.5)::numeric * 2.2 / 2.2, 6) AS counted_alone
+  FROM rag.search('apples', mode => 'bm25');
+RESET ROLE;
+DROP POLICY red ON rag.document;
+ALTER TABLE rag.document DISABLE ROW LEVEL SECURITY;
+
+-- operators and functions of somebody else are not taken for PostgreSQL's own
+CREATE FUNCTION public.stolen() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'hijacked'; END $$;
+CREATE FUNCTION public.unnest(bigint[]) RETURNS SETOF bigint LANGUAGE sql AS $$ SELECT public.stolen()::bigint $$;
+CREATE FUNCTION public.unnest(text[]) RETURNS SETOF text LANGUAGE sql AS $$ SELECT public.stolen() $$;
+CREATE FUNCTION public.cardinality(smallint[]) RETURNS integer LANGUAGE sql AS $$ SELECT public.stolen()::integer $$;
+CREATE FUNCTION public.minus(integer, double precision) RETURNS double precision LANGUAGE sql AS $$ SELECT public.stolen()::float8 $$;
+CREATE OPERATOR public.- (LEFTARG = integer, RIGHTARG = double precision, FUNCTION = public.minus);
+CREATE FUNCTION public.same(text, text) RETURNS boolean LANGUAGE sql AS $$ SELECT public.stolen()::boolean $$;
+CREATE OPERATOR public.= (LEFTARG = text, RIGHTARG = text, FUNCTION = public.same);
+SET search_path = public, pg_catalog;
+SELECT uri FROM rag.search('green apples', 1, filter => '{"source": "inline"}');
+SELECT chunks FROM rag.ingest('Blue apples do not exist.', 'blue.txt', 'text');
+SELECT rag.add_source('docs', 'markdown', public.fixtures() || '/docs') > 0 AS added;
+CALL rag.sync('docs');
+SELECT engine_state FROM rag.health();
+RESET search_path;
+DROP OPERATOR public.= (text, text);
+DROP OPERATOR public.- (integer, double precision);
+DROP FUNCTION public.same, public.minus, public.cardinality(smallint[]), public.unnest(text[]), public.unnest(bigint[]), public.stolen;
+SET search_path = '';
+SELECT uri FROM rag.search('blue apples', 1);
+RESET search_path;
+
+-- nothing is left in the caller's transaction
+BEGIN;
+SELECT count(*) > 0 AS found FROM rag.search('apples');
+SELECT coalesce(current_setting('hnsw.ef_search', true), '40') AS ef_search, current_setting('jit') AS jit, current_setting('search_path') AS path;
+COMMIT;
+
+-- a cancelled statement that the caller catches leaves the session whole
+SET statement_timeout = '300ms';
+DO $$
+BEGIN
+    BEGIN
+        PERFORM chunks FROM generate_series(1, 5000) i, rag.ingest(repeat('apples and pears ', 200) || i, 'many/' || i, 'text');
+    EXCEPTION WHEN query_canceled THEN
+        RAISE NOTICE 'cancelled';
+    END;
+END $$;
+RESET statement_timeout;
+BEGIN;
+SELECT 1 AS alive;
+COMMIT;
+SELECT uri FROM rag.search('blue apples', 1);
+
+SELECT rag.drop_source(name) FROM rag.sources ORDER BY name;
+DROP OWNED BY rag_test_ingester, rag_test_reader;
+DROP ROLE rag_test_ingester, rag_test_reader;
