@@ -78,6 +78,8 @@ if [ -x "$PG_CONFIG" ]; then
 fi
 PG_MAJOR=${PG_VERSION%%.*}
 export PG_CONFIG PG_BIN PGRX_HOME=$TARGET/pgrx PGRX_PG_CONFIG_PATH=$PG_CONFIG
+# pgrx builds its bindings again and again for as long as this file is missing.
+[ -e "$PGRX_HOME/config.toml" ] || { mkdir -p "$PGRX_HOME" && printf '[configs]\n' >"$PGRX_HOME/config.toml"; }
 case $PG_MAJOR in
   15 | 16 | 17 | 18) ;;
   *) die "PostgreSQL $PG_VERSION is not supported (\"$PG_CONFIG\")" "Pass PG_CONFIG=… of PostgreSQL 15 to 18." ;;
