@@ -13,8 +13,8 @@ mkdir -p "$out"
 
 # Each home_* prints to standard output; a count_* beside it reads that output.
 
-home_unit() { cargo test --workspace --exclude pg_rag --exclude rag_server_tests; }
-home_server() { cargo test -p rag_server_tests; }
+home_unit() { cargo test --no-fail-fast --workspace --exclude pg_rag --exclude rag_server_tests; }
+home_server() { cargo test --no-fail-fast -p rag_server_tests; }
 count_cargo() { sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1 \2/p' | awk '{ s += $1 + $2 } END { print s + 0 }'; }
 count_unit() { count_cargo; }
 count_server() { count_cargo; }
