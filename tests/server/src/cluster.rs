@@ -200,7 +200,7 @@ impl Cluster {
         let mut client = None;
         process::wait_until("the server takes connections", Duration::from_secs(60), || {
             client = self.config().connect(NoTls).ok();
-            client.is_some()
+            client.as_mut().is_some_and(|client| client.simple_query("SELECT 1").is_ok())
         })?;
         client.ok_or_else(|| Failure::new("no connection"))
     }
