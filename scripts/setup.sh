@@ -15,9 +15,15 @@ want() { # want PACKAGE CHECK…: names the package if the check fails
   shift
   "$@" >/dev/null 2>&1 || missing+=("$package")
 }
+# The C library that bindgen loads; libclang-cpp beside it is another one.
 has_libclang() {
-  [ -n "${LIBCLANG_PATH:-}" ] && return
-  compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' || ldconfig -p | grep -q 'libclang.*\.so'
+  local folder file
+  for folder in ${LIBCLANG_PATH:+"$LIBCLANG_PATH"} /usr/lib/llvm-*/lib "/usr/lib/$(uname -m)-linux-gnu" /usr/lib64 /usr/lib /usr/local/lib; do
+    for file in "$folder"/libclang.so "$folder"/libclang.so.* "$folder"/libclang-[0-9]*.so*; do
+      [ ! -e "$file" ] || return 0
+    done
+  done
+  return 1
 }
 # /usr/bin/psql may be Debian's wrapper, left without any client version behind it.
 has_debian_psql() { /usr/bin/psql --version; }
