@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: PostgreSQL
 # Owns: taking away what the other scripts made: the demo cluster, the run folder, target/. Committed files stay.
 # shellcheck source=scripts/env.sh
 . "$(dirname "$0")/env.sh"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: PostgreSQL
 # Owns: the private demo cluster (up, down, psql, status): its data folder, its settings, its database "rag".
 # It listens on a Unix socket only; whoever can reach the socket folder is its superuser.
 # shellcheck source=scripts/env.sh

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: PostgreSQL
 # Owns: the first five minutes: from a clone to three answered questions on a private cluster, which stays up.
 # shellcheck source=scripts/env.sh
 . "$(dirname "$0")/env.sh"

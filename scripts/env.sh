@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: PostgreSQL
 # Sourced by every script. Owns: where things lie (ROOT, TARGET, RUN, PG_CONFIG) and as whom servers run.
 # shellcheck shell=bash disable=SC2034
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: PostgreSQL
 """Exports a BERT-family safetensors checkpoint to a model folder with an ONNX file.
 
 Owns: the ONNX graph and the configuration files of a model folder. Needs only `onnx` and `numpy`:

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: PostgreSQL
 # Owns: putting the extension, the engine, ONNX Runtime and the models into the server of PG_CONFIG.
 # Only what changed is written, each file in one step: a running server may have the old one mapped.
 # shellcheck source=scripts/env.sh
@@ -45,4 +46,7 @@ put 755 "$ONNXRUNTIME/libonnxruntime.so" "$pkglibdir/pg_rag/libonnxruntime.so"
 for name in "${MODEL_NAMES[@]}"; do
   put_folder "$MODELS/$name" "$sharedir/pg_rag/models/$name"
 done
+# The engine's command line looks for models beside the program.
+[ "$(readlink "$pkglibdir/pg_rag/models")" = "$sharedir/pg_rag/models" ] ||
+  as_owner ln -sfn "$sharedir/pg_rag/models" "$pkglibdir/pg_rag/models"
 say "installed into $pkglibdir ($changed files changed)"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: PostgreSQL
 # Owns: the rules that a machine can check: formatting, clippy, who may depend on whom, where what may stand.
 #   lint.sh               check the project
 #   lint.sh --self-test   prove that each rule over the sources fires on a planted violation
@@ -46,6 +47,24 @@ rule_spi() {
 rule_unsafe() {
   only_in '\bunsafe\b' "unsafe code belongs in spi, vector, am, engine_client, worker, guc and lib only" \
     'src/(spi|vector|am|engine_client|guc|lib|worker)\.rs|src/worker/.*' src
+}
+
+# api → sync, retrieve → store → spi; settings are read where a call comes in and handed down.
+rule_src_layers() {
+  local bad=0
+  only_in 'crate::api\b' "only lib may use api" 'src/lib\.rs|src/api/.*' src || bad=1
+  only_in 'crate::(sync|retrieve)\b' "only api may use sync and retrieve" 'src/lib\.rs|src/(api|sync|retrieve)/.*' src || bad=1
+  only_in 'crate::store\b' "store is used from above only" 'src/(api|sync|retrieve|store|worker)/.*' src || bad=1
+  only_in '\bguc::[a-z]' "settings are read in api and worker only" 'src/lib\.rs|src/(api|worker)/.*' src || bad=1
+  return "$bad"
+}
+
+rule_spdx() {
+  local file bad=0
+  while IFS= read -r file; do
+    head -2 "$file" | grep -q 'SPDX-License-Identifier: PostgreSQL' || { say "${file#"$tree"/}: no SPDX line"; bad=1; }
+  done < <(rust_files src crates eval tests)
+  return "$bad"
 }
 
 rule_unfinished() {
@@ -98,10 +117,10 @@ rule_one_pgrx_version() {
 rule_formatting() { cargo fmt --all --check; }
 rule_clippy() { cargo clippy -q --workspace --exclude pg_rag --all-targets -- -D warnings; }
 rule_clippy_extension() { cargo clippy -q -p pg_rag --no-default-features --features "pg$PG_MAJOR" -- -D warnings; }
-rule_shell() { shellcheck -x scripts/*.sh .ci/run; }
+rule_shell() { shellcheck -x scripts/*.sh eval/*.sh eval/*/*.sh .ci/run; }
 rule_python() { "$VENV/bin/python" -m compileall -q scripts eval; }
 
-source_rules=(pg_extern spi unsafe unfinished file_length)
+source_rules=(pg_extern spi unsafe src_layers spdx unfinished file_length)
 other_rules=(core_layer ingest_layer model_layer extension_layer eval_layer one_pgrx_version shell python formatting clippy clippy_extension)
 
 # --- Self-test -------------------------------------------------------------------------------------
@@ -130,6 +149,13 @@ self_test() {
   plant unsafe src/store/chunk.rs 'unsafe { f() }' fires
   plant unsafe src/worker/jobs.rs 'unsafe { f() }' silent
   plant unsafe src/store/chunk.rs '#![deny(unsafe_code)]' silent
+  plant src_layers src/store/chunk.rs 'use crate::sync;' fires
+  plant src_layers src/spi.rs 'use crate::store::chunk;' fires
+  plant src_layers src/sync/mod.rs 'let waits = guc::waits();' fires
+  plant src_layers src/sync/mod.rs 'use crate::guc::Waits;' silent
+  plant src_layers src/api/search.rs 'use crate::retrieve;' silent
+  plant spdx src/store/chunk.rs '//! A table.' fires
+  plant spdx src/store/chunk.rs '// SPDX-License-Identifier: PostgreSQL' silent
   plant unfinished crates/core/src/lib.rs '// TODO later' fires
   plant unfinished crates/core/src/lib.rs 'dbg!(x);' fires
   plant unfinished crates/core/src/lib.rs 'let todo = 1;' silent

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: PostgreSQL
 # Owns: what the project needs from outside and where it is put (target/, the run folder, apt packages).
 # Whatever is there already is left alone, so a second run only looks.
 #   setup.sh            what `make demo` needs

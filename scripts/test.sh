@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: PostgreSQL
 # Owns: the homes of the tests, what each runs and how its tests are counted. A home that ran nothing has failed.
+# A test that lacks what it needs (judged data, a long run not asked for) says "skipped: …" or "# SKIP" and is not counted.
 #   test.sh [unit] [regress] [isolation] [server] [eval]     (all by default; they need `setup.sh` and `install.sh`)
 #   test.sh --accept regress isolation                        what they print becomes what is expected (read the diff)
 #   test.sh --full …                                          also the long tests (RAG_TEST_FULL=1)
@@ -13,8 +15,8 @@ mkdir -p "$out"
 
 # Each home_* prints to standard output; a count_* beside it reads that output.
 
-home_unit() { cargo test --no-fail-fast --workspace --exclude pg_rag --exclude rag_server_tests; }
-home_server() { cargo test --no-fail-fast -p rag_server_tests; }
+home_unit() { cargo test --no-fail-fast --workspace --exclude pg_rag --exclude rag_server_tests --exclude rag_eval -- --show-output; }
+home_server() { cargo test --no-fail-fast -p rag_server_tests -- --show-output; }
 count_cargo() { sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1 \2/p' | awk '{ s += $1 + $2 } END { print s + 0 }'; }
 count_unit() { count_cargo; }
 count_server() { count_cargo; }
@@ -73,12 +75,20 @@ home_isolation() {
 }
 count_isolation() { count_tap; }
 
-# eval/run.sh checks a small judged set against its committed baseline and prints "ok N - …" for each check.
+# The client's own tests; then eval/run.sh checks a small judged set against its baseline, an "ok N - …" for each check.
 home_eval() {
-  [ -x eval/run.sh ] || return 0
-  eval/run.sh check
+  local failed=0
+  cargo test --no-fail-fast -p rag_eval -- --show-output || failed=1
+  eval/run.sh check || failed=1
+  return "$failed"
 }
-count_eval() { count_tap; }
+count_eval() {
+  local all
+  all=$(cat)
+  echo "$(($(count_cargo <<<"$all") + $(count_tap <<<"$all")))"
+}
+
+count_skipped() { grep -cE '^skipped: |^ok [0-9]+ .*# SKIP' || true; }
 
 accept=no
 if [ "${1:-}" = --accept ]; then
@@ -101,7 +111,8 @@ for home in "$@"; do
   (set -e; "home_$home") 2>&1 | tee "$out/$home.log"
   status=${PIPESTATUS[0]}
   set -e
-  count=$("count_$home" <"$out/$home.log")
+  skipped=$(count_skipped <"$out/$home.log")
+  count=$(($("count_$home" <"$out/$home.log") - skipped))
   result=passed
   if [ "$status" -ne 0 ]; then
     result="FAILED (see $out/$home.log)"
@@ -118,11 +129,11 @@ for home in "$@"; do
     failed=$((failed + broken))
     [ "$count" -le "$broken" ] || passed=$((passed + count - broken))
   fi
-  table+=("$(printf '%-10s | %9s | %6s | %s' "$home" "$count" "$((SECONDS - started))" "$result")")
+  table+=("$(printf '%-10s | %9s | %7s | %7s | %s' "$home" "$count" "$skipped" "$((SECONDS - started))" "$result")")
 done
 
-printf '\n%-10s | %9s | %6s | %s\n' home 'tests run' seconds result
-printf -- '-----------|-----------|--------|-------\n'
+printf '\n%-10s | %9s | %7s | %7s | %s\n' home 'tests run' skipped seconds result
+printf -- '-----------|-----------|---------|---------|-------\n'
 printf '%s\n' "${table[@]}" ''
 printf '%d passed, %d failed\n' "$passed" "$failed"
 exit "$bad"

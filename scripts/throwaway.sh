@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: PostgreSQL
 # Runs a command with a fresh cluster of its own: throwaway.sh CMD [ARG…]
 # Owns: the life of that cluster. It is stopped and removed however CMD ends; its log stays if CMD failed.
 # CMD sees PGHOST, PGPORT, PGUSER, PGDATABASE, PGDATA, PG_BIN. THROWAWAY_CONF holds further lines for postgresql.conf.
