@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: PostgreSQL
 # Retrieval quality against the reference baselines (make eval).
 #   run.sh          SciFact with both models; writes eval/results/scifact.md
 #   run.sh check    a small set with the fp32 model only; for `make test`

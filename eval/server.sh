@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: PostgreSQL
 # Sourced by run.sh and bench/run.sh. Owns: on which server they run and how the server gets to read the corpus.
 # shellcheck shell=bash
 # shellcheck source=scripts/env.sh

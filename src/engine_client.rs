@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The only way from a backend to the engine.
 //!
 //! Owns the connection, the waiting and the retry. A backend must stay cancellable, so it never blocks in a system

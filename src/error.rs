@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The only place that raises: turns [`rag_core::Error`] into a PostgreSQL error.
 //!
 //! Everything else in this crate returns `Result`; functions in [`crate::api`] hand their result to [`OrRaise`].

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Settings of the server and the session: one table.
 //!
 //! Read by [`crate::api`] and [`crate::worker`] only and passed down, so that nothing below depends on a session.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! pg_rag: the PostgreSQL edge.
 //!
 //! Translates, stores and schedules; holds no algorithm. SQL functions are in [`api`], which parses arguments and calls

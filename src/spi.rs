@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The only door to SQL.
 //!
 //! Typed rows in, parameters out, errors as [`rag_core::Error`]. Also the two things around a statement that need

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! pgvector's `vector`, as SQL arguments and results.
 //!
 //! The only file that knows its memory layout: a varlena whose data is two `int16` (dimensions, unused) and the

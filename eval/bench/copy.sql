@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: PostgreSQL
 -- The rival's table: the passages of one collection with their vectors, indexed as one does by hand.
 -- {collection} is a literal, {dimensions} a number. The only place where rag_eval reads internal tables, because a
 -- second embedding of the corpus would take minutes and give the same vectors.

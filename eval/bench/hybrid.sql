@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: PostgreSQL
 -- Hybrid search as one writes it by hand: $1 question, $2 its vector as text, $3 not used (so that all contenders take the
 -- same parameters), $4 results. {words} is the tsquery of the question.
 -- The vector is read from its text once: a generic plan that casts $2 beside the operator parses it again for every row,

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: PostgreSQL
 # Latency against floors and against hand-written SQL, as ratios of one run (make bench); writes eval/results/bench.md.
 # On the server that PGHOST names, which must be allowed to read RAG_EVAL_STAGE; without PGHOST on a throwaway one.
 # shellcheck source=eval/server.sh

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: PostgreSQL
+
 """Right values for the BM25 unit test, by an independent implementation.
 
     python -m venv /tmp/v && /tmp/v/bin/pip install bm25s==0.3.16 && /tmp/v/bin/python eval/oracle/bm25.py

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: PostgreSQL
+
 """Makes metrics.json: a small run with its judgments, and what pytrec_eval (the C code of trec_eval) says of it.
 
     python3 -m venv /tmp/oracle && /tmp/oracle/bin/pip install pytrec-eval-terrier

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: PostgreSQL
 """Compares model folders on one judged collection: nDCG@10 of exact dense search, speed, memory.
 
 Owns: the figures of eval/results/int8-vs-fp32.md. It is an oracle: it shares no code with the

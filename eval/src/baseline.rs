@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The reference baselines, read from the page that states them.
 //!
 //! A number that is typed into a test gets old in silence; this reads the tables of `BASELINES.md` instead.

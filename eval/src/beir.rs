@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Judged collections in BEIR's layout.
 //!
 //! Owns the reading of `corpus.jsonl` or `corpus.jsonl.gz`, `queries.jsonl` and `qrels.tsv`; nothing is repaired: a

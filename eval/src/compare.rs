@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! A judged set against the reference baselines: the same retrieval by two implementations.
 //!
 //! Owns which settings of ours correspond to which baseline and how far apart they may be. The dense leg does exactly

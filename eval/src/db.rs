@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The connection to the server under test.
 //!
 //! Owns how a server is found (libpq's environment variables or a connection string) and how its errors are told: a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! A BEIR corpus becomes a source.
 //!
 //! Owns the staging of the file where the server may read it; the ingestion itself is `rag.sync`'s. The lines are

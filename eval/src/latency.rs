@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Percentiles of measured times.
 //!
 //! Owns the definition: nearest rank, so that a reported time is one that was really seen.

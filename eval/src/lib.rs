@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! rag_eval: is retrieval better or worse than it was, and than it should be?
 //!
 //! A client of the database, not a part of it: it sees what a user sees (`rag.add_source`, `rag.sync`, `rag.search` and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The command line of rag_eval: arguments in, text and an exit status out. Everything else is in the library.
 
 use clap::{Parser, Subcommand};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! A run as text, as JSON and as a trec run file, and what was expected of it.
 
 use crate::latency::shown;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Every judged query through `rag.search`, and what the metrics say of it.
 //!
 //! Owns the pooling of chunks to documents (best rank) and the timing. The time of a query is that of `rag.search`

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: PostgreSQL
 -- What a search returns of its best chunks, in their order.
 -- $1 bigint[]: chunk ids, best first
 SELECT c.id, c.chunk_key, c.content, d.title, d.uri, c.heading_path, c.line_start, c.line_end, c.page_start, c.page_end,

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: PostgreSQL
 -- The catalog. Ordinary member tables of the extension; pg_extension_config_dump at the end decides what a dump carries.
 -- Ids below 100 are the extension's own rows, which CREATE EXTENSION makes again and a dump must therefore leave out.
 
@@ -72,7 +73,7 @@ CREATE TABLE rag.sync (
     started timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
     finished timestamptz,
     status text NOT NULL DEFAULT 'running' CHECK (status IN ('running', 'done', 'failed', 'interrupted')),
-    listed boolean NOT NULL DEFAULT false,
+    total bigint,
     new integer NOT NULL DEFAULT 0,
     modified integer NOT NULL DEFAULT 0,
     unchanged integer NOT NULL DEFAULT 0,
@@ -91,7 +92,7 @@ COMMENT ON COLUMN rag.sync.source_id IS 'the source';
 COMMENT ON COLUMN rag.sync.started IS 'when it started';
 COMMENT ON COLUMN rag.sync.finished IS 'when it ended; null while it runs';
 COMMENT ON COLUMN rag.sync.status IS 'running, done, failed (see error) or interrupted (cancelled or its backend gone)';
-COMMENT ON COLUMN rag.sync.listed IS 'whether the manifest holds the whole source';
+COMMENT ON COLUMN rag.sync.total IS 'documents of the source; null until all are listed';
 COMMENT ON COLUMN rag.sync.new IS 'documents added';
 COMMENT ON COLUMN rag.sync.modified IS 'documents replaced by a new version';
 COMMENT ON COLUMN rag.sync.unchanged IS 'documents left alone';

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: PostgreSQL
 -- The extension's own rows (ids below 100). The models ship in the folder that pg_rag.model_path names.
 -- The int8 form is the default: it loses nothing on SciFact and is nearly twice as fast (eval/results/int8-vs-fp32.md).
 

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: PostgreSQL
 -- What users read. The views are security invokers: the caller's grants and policies on the tables decide.
 
 CREATE VIEW rag.sources WITH (security_invoker = true) AS

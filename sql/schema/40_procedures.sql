@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: PostgreSQL
 -- rag.sync must commit between batches, which only a procedure without SET clause, SECURITY DEFINER or an enclosing
 -- EXCEPTION block can do. So the loop is plpgsql and each step is one Rust function in a transaction of its own; the
 -- EXCEPTION block spans a step, never a COMMIT.

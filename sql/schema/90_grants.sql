@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: PostgreSQL
 -- Comments on the functions, and rights. Nothing is granted to PUBLIC; see docs/security.md for the recipes.
 
 COMMENT ON FUNCTION rag.create_collection(text, text) IS 'adds a collection with an embedding model; returns its key';

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Collections, sources and models: adding, changing and dropping them.
 
 use super::required;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Inference on its own: vectors and token counts.
 
 use crate::engine_client;

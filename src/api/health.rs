@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! How the engine and the catalog are.
 
 use crate::engine_client;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Bringing content in: one document at a time, or the steps of a sync.
 
 use super::required;

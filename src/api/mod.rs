@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! All SQL functions.
 //!
 //! Each parses its arguments, reads the settings of the session, calls one function of a lower layer and returns rows.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Searching, and fusion on its own.
 
 use super::required;
@@ -76,6 +78,11 @@ fn search(
     }
     if let Some(reason) = &outcome.degraded {
         error::warn(format!("search is degraded: {reason}"), None);
+    }
+    for (source, config) in &outcome.without_config {
+        let message = format!("text search configuration \"{config}\" of source \"{source}\" does not exist any more");
+        let hint = "Give the source another with rag.alter_source (option text_search_config), then sync it.";
+        error::warn(message, Some(hint));
     }
     let degraded = outcome.degraded;
     TableIterator::new(outcome.evidence.into_iter().map(move |e| {

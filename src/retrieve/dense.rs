@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The dense leg: nearest chunks by cosine. The only file that names pgvector's operators.
 //!
 //! Without a filter the HNSW index of the collection is scanned, iteratively, so that invisible rows do not shrink the

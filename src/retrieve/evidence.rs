@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The rows a search returns: a chunk with its provenance, and its ranks and scores from the trace.
 
 use crate::spi;

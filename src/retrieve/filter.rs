@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Compiles a checked filter to a condition over `rag.chunk c`, `rag.document d` and `rag.source s`.
 //!
 //! The text consists of the clauses below and of parameter numbers; no value ever becomes text.

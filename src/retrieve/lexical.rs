@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The BM25 leg: every chunk that has a term of the query, scored exactly.
 //!
 //! The GIN index on `tsv` gives the matches, their forward data gives tf, and df, N and the mean length are counted over
@@ -14,10 +16,20 @@ use rag_core::lexical::bm25::{Scored, Scorer, Statistics};
 use rag_core::lexical::tsquery;
 use rag_core::query::Request;
 
-/// All eligible matches, best first.
-pub fn search(collection: &Collection, request: &Request) -> Result<Vec<Scored>> {
-    let terms = terms(collection, &request.query)?;
-    let Some(any) = tsquery::any_of(&terms) else { return Ok(Vec::new()) };
+/// What the leg found.
+#[derive(Debug, Default)]
+pub struct Bm25 {
+    /// All eligible matches, best first.
+    pub found: Vec<Scored>,
+    /// Sources whose text search configuration was dropped, with its name: the query was not read by it.
+    pub without_config: Vec<(String, String)>,
+}
+
+/// Runs the leg.
+pub fn search(collection: &Collection, request: &Request) -> Result<Bm25> {
+    let source::Configs { usable, missing: without_config } = source::configs(collection.id)?;
+    let terms = terms(usable, &request.query)?;
+    let Some(any) = tsquery::any_of(&terms) else { return Ok(Bm25 { without_config, ..Bm25::default() }) };
     let mut args = vec![collection.id.into(), any.into()];
     let condition = filter::compile(&request.filter, &mut args)?;
     let sql = format!(
@@ -31,12 +43,11 @@ pub fn search(collection: &Collection, request: &Request) -> Result<Vec<Scored>>
         check_for_interrupts!();
         scorer.add(row.get(1)?, row.get::<i32>(2)?.unsigned_abs(), row.get(3)?, row.get(4)?)
     })?;
-    Ok(scorer.finish(statistics(collection)?))
+    Ok(Bm25 { found: scorer.finish(statistics(collection)?), without_config })
 }
 
 /// Distinct lexemes of the query, by every text search configuration of the collection.
-fn terms(collection: &Collection, query: &str) -> Result<Vec<String>> {
-    let configs = source::configs(collection.id)?;
+fn terms(configs: Vec<String>, query: &str) -> Result<Vec<String>> {
     let sql = "SELECT DISTINCT u.lexeme FROM unnest($1::text[]) AS g (config),
                       unnest(pg_catalog.to_tsvector(g.config::pg_catalog.regconfig, $2)) AS u ORDER BY 1";
     spi::select(sql, &[configs.into(), query.into()], |row| row.get(1))

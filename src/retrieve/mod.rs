@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! From a query to evidence.
 //!
 //! dense leg ∥ bm25 leg → union, missing scores filled in → fusion → top_k → evidence. Every step writes to the trace,
@@ -31,6 +33,8 @@ pub struct Outcome {
     pub degraded: Option<String>,
     /// Whether the query was cut at the window of the model.
     pub query_cut: bool,
+    /// Sources whose text search configuration was dropped, with its name.
+    pub without_config: Vec<(String, String)>,
 }
 
 /// Runs a search.
@@ -58,11 +62,11 @@ pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits
 
     let candidates = settings.candidate_k as usize;
     let dense_ids: Vec<i64> = dense.iter().flat_map(|d| d.found.iter().map(|(id, _)| *id)).collect();
-    let bm25_ids: Vec<i64> = bm25.iter().flat_map(|b| b.iter().take(candidates).map(|s| s.id)).collect();
+    let bm25_ids: Vec<i64> = bm25.iter().flat_map(|b| b.found.iter().take(candidates).map(|s| s.id)).collect();
     trace.enter(Stage::Dense, dense.iter().flat_map(|d| d.found.iter().copied()));
-    trace.enter(Stage::Bm25, bm25.iter().flat_map(|b| b.iter().take(candidates).map(|s| (s.id, s.score))));
+    trace.enter(Stage::Bm25, bm25.iter().flat_map(|b| b.found.iter().take(candidates).map(|s| (s.id, s.score))));
     if let (Some(dense), Some(bm25)) = (&dense, &bm25) {
-        fill_missing(&collection, dense, bm25, &dense_ids, &bm25_ids, &mut trace)?;
+        fill_missing(&collection, dense, &bm25.found, &dense_ids, &bm25_ids, &mut trace)?;
     }
 
     let ranked: Vec<(i64, f64)> = match (&dense, &bm25) {
@@ -76,14 +80,14 @@ pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits
             fused
         }
         (Some(dense), None) => dense.found.clone(),
-        (None, Some(bm25)) => bm25.iter().take(candidates).map(|s| (s.id, s.score)).collect(),
+        (None, Some(bm25)) => bm25.found.iter().take(candidates).map(|s| (s.id, s.score)).collect(),
         (None, None) => return Err(Error::internal("no leg ran")),
     };
     let top = &ranked[..ranked.len().min(request.top_k as usize)];
     trace.enter(Stage::TopK, top.iter().copied());
     let evidence = evidence::read(top, &trace)?;
     let query_cut = dense.is_some_and(|d| d.query_cut);
-    Ok(Outcome { evidence, degraded, query_cut })
+    Ok(Outcome { evidence, degraded, query_cut, without_config: bm25.map(|b| b.without_config).unwrap_or_default() })
 }
 
 /// Only a search whose other leg can answer alone, and whose caller agreed to it, goes on without the dense leg, and

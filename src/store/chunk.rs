@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Table `rag.chunk`.
 //!
 //! A chunk that a new version of its document still has keeps its row: its content and key cannot change, only where it

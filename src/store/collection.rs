@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Table `rag.collection`, and the HNSW index that belongs to each row.
 
 use crate::spi;

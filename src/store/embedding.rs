@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Table `rag.chunk_embedding`.
 
 use crate::spi;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The catalog, one file per table (or per pair that is only written together).
 //!
 //! Writes and small reads over [`crate::spi`]; rows become typed values here and nowhere else. Must not read settings,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Table `rag.model`.
 
 use crate::spi::{self, Row};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Table `rag.source`.
 
 use crate::spi::{self, Row};
@@ -190,8 +192,31 @@ pub fn resolve_config(name: &str) -> Result<String> {
     }
 }
 
-/// The distinct text search configurations of a collection.
-pub fn configs(collection_id: i64) -> Result<Vec<String>> {
-    let sql = "SELECT DISTINCT text_search_config FROM rag.source WHERE collection_id = $1 ORDER BY 1";
-    spi::select(sql, &[collection_id.into()], |row| row.get(1))
+/// The text search configurations of a collection.
+#[derive(Debug, Default)]
+pub struct Configs {
+    /// Those that exist, each once.
+    pub usable: Vec<String>,
+    /// Sources whose configuration was dropped, with its name.
+    pub missing: Vec<(String, String)>,
+}
+
+/// The text search configurations of a collection.
+pub fn configs(collection_id: i64) -> Result<Configs> {
+    let sql = "SELECT s.text_search_config,
+                      EXISTS (SELECT FROM pg_catalog.pg_ts_config c
+                                JOIN pg_catalog.pg_namespace n ON n.oid = c.cfgnamespace
+                               WHERE pg_catalog.format('%I.%I', n.nspname, c.cfgname) = s.text_search_config), s.name
+                 FROM rag.source s WHERE s.collection_id = $1 ORDER BY 1, 3";
+    let mut configs = Configs::default();
+    for (config, exists, source) in
+        spi::select(sql, &[collection_id.into()], |row| Ok((row.get::<String>(1)?, row.get(2)?, row.get(3)?)))?
+    {
+        match exists {
+            true => configs.usable.push(config),
+            false => configs.missing.push((source, config)),
+        }
+    }
+    configs.usable.dedup();
+    Ok(configs)
 }

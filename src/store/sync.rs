@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Tables `rag.sync` and `rag.sync_item`: runs over a source and the manifest of each source's latest run.
 
 use crate::spi;
@@ -82,14 +84,18 @@ pub fn running(id: i64) -> Result<Run> {
     }
 }
 
-/// Records that the whole source is in the manifest.
-pub fn listed(run: Run) -> Result<()> {
-    spi::execute("UPDATE rag.sync SET listed = true WHERE id = $1", &[run.id.into()]).map(|_| ())
+/// Records that the whole source is in the manifest, and what needs no reading.
+pub fn listed(run: Run, total: i64) -> Result<()> {
+    let sql = "UPDATE rag.sync y SET total = $2, unchanged = i.unchanged, failed = i.failed
+                 FROM (SELECT pg_catalog.count(*) FILTER (WHERE state = 'unchanged') AS unchanged,
+                              pg_catalog.count(*) FILTER (WHERE state = 'failed') AS failed
+                         FROM rag.sync_item WHERE sync_id = $1) i WHERE y.id = $1";
+    spi::execute(sql, &[run.id.into(), total.into()]).map(|_| ())
 }
 
 /// Whether the whole source is in the manifest.
 pub fn is_listed(run: Run) -> Result<bool> {
-    Ok(spi::select_one("SELECT listed FROM rag.sync WHERE id = $1", &[run.id.into()], |row| row.get(1))?
+    Ok(spi::select_one("SELECT total IS NOT NULL FROM rag.sync WHERE id = $1", &[run.id.into()], |row| row.get(1))?
         .unwrap_or(false))
 }
 
@@ -163,12 +169,13 @@ pub fn settle(run: Run, ordinal: i64, state: &str, error: Option<&str>) -> Resul
     spi::execute(sql, &args).map(|_| ())
 }
 
-/// How many items are settled, of how many.
-pub fn progress(run: Run) -> Result<(i64, i64)> {
-    let sql = "SELECT pg_catalog.count(*) FILTER (WHERE state <> 'pending'), pg_catalog.count(*)
-                 FROM rag.sync_item WHERE sync_id = $1";
-    let found = spi::select_one(sql, &[run.id.into()], |row| Ok((row.get(1)?, row.get(2)?)))?;
-    found.ok_or_else(|| Error::internal("no progress"))
+/// Adds what a batch came to. Returns how many items are settled, of how many.
+pub fn advance(run: Run, new: i32, modified: i32, failed: i32) -> Result<(i64, i64)> {
+    let sql = "UPDATE rag.sync SET new = new + $2, modified = modified + $3, failed = failed + $4 WHERE id = $1
+            RETURNING (new + modified + unchanged + failed)::bigint, total";
+    let args = [run.id.into(), new.into(), modified.into(), failed.into()];
+    let found = spi::write(sql, &args, |row| Ok((row.get(1)?, row.get(2)?)))?.pop();
+    found.ok_or_else(|| Error::internal(format!("sync {} vanished", run.id)))
 }
 
 /// Ends a run well: deletes what vanished from the source, keeps only this run's manifest, and counts.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Storing documents: chunks with their identities, lexemes and vectors.
 //!
 //! Shared by syncs and `rag.ingest`. Vectors are made for the whole batch at once, only for texts that have none in the

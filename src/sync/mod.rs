@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! From a source to the catalog.
 //!
 //! A sync is a row of short transactions that `CALL rag.sync` strings together: [`begin`] starts the run, [`list`] lists
@@ -69,7 +71,7 @@ pub fn list(run_id: i64, allowed_paths: Vec<String>, waits: Waits) -> Result<()>
         }
         _ => Err(unexpected()),
     })?;
-    runs::listed(run)
+    runs::listed(run, listed)
 }
 
 /// Reads and stores some of a run's pending documents; ends the run when there are none. Returns whether there may be
@@ -106,15 +108,17 @@ pub fn batch(run_id: i64, allowed_paths: Vec<String>, waits: Waits) -> Result<bo
     }
     let fingerprint = options_sha256(&source, &collection, &source.options);
     let task = ingest::Task { source: &source, collection: &collection, options: &options, fingerprint, waits };
+    let (mut new, mut modified, mut failed) = (0, 0, 0);
     for (pending, stored) in pending.iter().zip(task.store_all(read)?) {
-        match stored {
-            Ok(stored) => {
-                runs::settle(run, pending.ordinal, if stored.new { "new" } else { "modified" }, None)?;
-            }
-            Err(Failure { error, .. }) => runs::settle(run, pending.ordinal, "failed", Some(&error.message))?,
-        }
+        let (state, count, error) = match stored {
+            Ok(stored) if stored.new => ("new", &mut new, None),
+            Ok(_) => ("modified", &mut modified, None),
+            Err(Failure { error, .. }) => ("failed", &mut failed, Some(error.message)),
+        };
+        *count += 1;
+        runs::settle(run, pending.ordinal, state, error.as_deref())?;
     }
-    let (done, all) = runs::progress(run)?;
+    let (done, all) = runs::advance(run, new, modified, failed)?;
     if done < all {
         error::notice(format!("sync of \"{}\": {done} of {all} documents", source.name));
     }

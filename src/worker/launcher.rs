@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The launcher: one small background worker per cluster that keeps the engine running.
 //!
 //! It owns the lock, the listening socket and the engine's process; it connects to no database, so it blocks no DROP

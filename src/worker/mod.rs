@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Background workers, and what backends know of them.
 //!
 //! The folder beside the data of the cluster holds the engine's socket, the launcher's lock and its status. Its name

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Document and Chunk: the one representation.
 //!
 //! Source-specific work ends when these are made; nothing after ingestion may ask what kind of source a chunk came

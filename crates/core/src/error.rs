@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The one error of the project.
 //!
 //! Every crate returns it, the protocol carries it unchanged from a parse worker to a client backend, and the

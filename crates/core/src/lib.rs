@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! rag_core: what pg_rag knows, without doing any of it.
 //!
 //! ```text

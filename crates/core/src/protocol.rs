@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Messages between a backend, the engine and its parse workers.
 //!
 //! A frame is a little-endian `u32` length and that many bytes of MessagePack. One connection carries one request at a
@@ -22,6 +24,7 @@ pub const MAX_FRAME: usize = 512 << 20;
 
 /// How token vectors become one vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Pooling {
     /// Mean over the attended tokens.
     Mean,
@@ -304,6 +307,15 @@ mod tests {
         let head: [u8; 4] = frame[..4].try_into().expect("four bytes");
         assert_eq!(frame_length(head).expect("fits"), frame.len() - 4);
         assert_eq!(decode::<Request>(&frame[4..]).expect("decodes"), request);
+    }
+
+    #[test]
+    fn numbers_keep_their_digits() {
+        let text = r#"{"big":1e400,"long":1234567890123456789012,"deep":[{"n":-0.10}]}"#;
+        let metadata: Map<String, Value> = serde_json::from_str(text).expect("JSON");
+        let reply = Reply::Document(Ok(Box::new(Document { metadata, ..Document::default() })));
+        let frame = encode(&reply).expect("encodes");
+        assert_eq!(decode::<Reply>(&frame[4..]).expect("decodes"), reply);
     }
 
     #[test]

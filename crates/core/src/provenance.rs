@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Provenance: where a chunk is, what it is called for ever, and how a reader is sent to it.
 //!
 //! Owns spans, content hashes, deterministic keys and citations. Content identity never contains time: the same bytes

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! What a source is: its kind, and the options that steer its ingestion, validated once.
 //!
 //! The backend parses the user's jsonb into [`SourceOptions`] when a source is added, so that a wrong option fails at
@@ -187,6 +189,7 @@ impl SourceOptions {
                 unknown => return Err(unknown_key("option", unknown, KNOWN)),
             }
         }
+        parsed.glob.iter().try_for_each(|glob| file_glob(glob).map(|_| ()))?;
         if parsed.overlap * 2 >= parsed.chunk_tokens {
             return Err(Error::invalid(format!(
                 "overlap {} is not below half of chunk_tokens {}",
@@ -324,6 +327,18 @@ pub struct Failure {
     pub error: Error,
 }
 
+/// A glob of the option `glob`. Without a slash it matches a file's name at any depth, with one the path from the
+/// location; case does not matter.
+pub fn file_glob(glob: &str) -> Result<globset::Glob> {
+    let anywhere = format!("**/{glob}");
+    let pattern = if glob.contains('/') { glob.trim_start_matches("./").trim_start_matches('/') } else { &anywhere };
+    let built = globset::GlobBuilder::new(pattern).case_insensitive(true).literal_separator(true).build();
+    built.map_err(|e| {
+        Error::invalid(format!("option \"glob\" has the bad pattern \"{glob}\""))
+            .with_detail(format!("It says: {}.", e.kind()))
+    })
+}
+
 /// What the engine needs to know to read a source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SourceSpec {
@@ -360,6 +375,7 @@ mod tests {
         for (options, message) in [
             (json!({"chunk_token": 3}), "unknown option \"chunk_token\""),
             (json!({"chunk_tokens": 3}), "\"chunk_tokens\" must be a whole number from 16 to 8192, not 3"),
+            (json!({"glob": "a["}), "option \"glob\" has the bad pattern \"a[\""),
             (json!({"chunking": "nun"}), "unknown chunking \"nun\""),
             (json!({"overlap": 10}), "overlap needs chunking \"recursive\""),
             (json!({"overlap": 100, "chunking": "recursive"}), "overlap 100 is not below half of chunk_tokens 200"),

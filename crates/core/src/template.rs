@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! What text of a chunk is embedded.
 //!
 //! A template names fields in braces; a line whose fields are all empty disappears with its newline, so the default

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Counting tokens without knowing a tokenizer.
 //!
 //! The chunker needs the model's token counts but must not know the model crate; the engine hands it an

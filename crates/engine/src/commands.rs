@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The commands that show one stage: what the engine does, without a server.
 //!
 //! Owns their output: JSON on standard output, one line per thing, so that it can be piped into `jq`.
@@ -19,8 +21,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The model that is used when none is named.
-pub const DEFAULT_MODEL: &str = "all-MiniLM-L6-v2";
+/// The model that is used when none is named: that of the built-in collection.
+pub const DEFAULT_MODEL: &str = "all-MiniLM-L6-v2-int8";
 
 /// What to read, and how.
 #[derive(Debug, Args)]

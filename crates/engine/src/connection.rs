@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! One connection: the handshake, then one request after the other.
 //!
 //! Owns the translation of requests into work and of results into replies. Everything that can block for long watches

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Frames over a blocking stream.
 //!
 //! Owns reading and writing of `rag_core::protocol` frames; must not know what is in them.

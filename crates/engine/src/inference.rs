@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The threads that run networks.
 //!
 //! Owns one thread for each lane of the queue, with sessions of its own: the interactive one, and a bulk one at low

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! pg_rag_engine: models and parsers, outside of PostgreSQL.
 //!
 //! A crash of a native library or a hostile document ends this process or one of its children, never a server process.
@@ -33,11 +35,17 @@ struct Cli {
 #[derive(Debug, Args)]
 pub(crate) struct Places {
     /// Folder with one subfolder per model
-    #[arg(long, value_name = "DIR", env = "PG_RAG_MODELS", default_value = "models")]
+    #[arg(long, value_name = "DIR", env = "PG_RAG_MODELS", default_value_os_t = beside("models"))]
     pub(crate) models: PathBuf,
     /// Library of ONNX Runtime (1.22 or later)
-    #[arg(long, value_name = "FILE", env = "ORT_DYLIB_PATH", default_value = "libonnxruntime.so")]
+    #[arg(long, value_name = "FILE", env = "ORT_DYLIB_PATH", default_value_os_t = beside("libonnxruntime.so"))]
     pub(crate) onnxruntime: PathBuf,
+}
+
+/// What lies beside this program, where `make install` put it; else the bare name.
+fn beside(name: &str) -> PathBuf {
+    let installed = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join(name)));
+    installed.filter(|path| path.exists()).unwrap_or_else(|| name.into())
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The models that this engine holds.
 //!
 //! Owns loading each model once, however many connections ask at the same moment, and the check that its file is the

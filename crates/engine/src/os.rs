@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! What the engine asks of the operating system.
 //!
 //! Owns the inherited socket, credentials of a peer, priorities, limits and `/proc`. It is the one file of the engine

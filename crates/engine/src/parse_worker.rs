@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The child that reads and parses.
 //!
 //! Owns the loop of `pg_rag_engine parse-worker`: requests come in on standard input, answers go out on standard output,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Two lanes of waiting work.
 //!
 //! Owns who is served next: each lane has its own worker thread, and the bulk worker asks [`Queue::give_way`] before

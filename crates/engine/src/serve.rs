@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The server: one listening socket, a thread for each connection.
 //!
 //! Owns starting and the state that connections share. The socket is made by the supervisor and inherited, so that

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The pool of parse workers.
 //!
 //! Owns the children: starting, lending, timing, replacing. A document that crashes a worker, hangs or takes too much

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! How fast the engine is on this machine. Not a test of anything; run it alone and in release:
 //! `cargo test --release -p rag_engine --test numbers -- --ignored --nocapture`
 #![allow(clippy::expect_used, clippy::panic)]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Reading sources through parse workers: what they return, and what they cost when a document misbehaves.
 // Clippy's leave for tests does not reach the functions that tests share.
 #![allow(clippy::expect_used, clippy::panic)]

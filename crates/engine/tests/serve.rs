@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The engine over its socket: handshake, inference, what happens to peers that leave and to an engine left alone.
 // Clippy's leave for tests does not reach the functions that tests share.
 #![allow(clippy::expect_used, clippy::panic)]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Which kind some content is, for a command line that was given a file and no kind.
 //!
 //! Content speaks first, because names lie: a first line that is a whole JSON object means records. Markdown and plain text

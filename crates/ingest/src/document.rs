@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! From bytes to a chunked document: repair, parse, say what the content says about itself, chunk.
 //!
 //! Owns the order of these steps and nothing of what they do. The hash is of the acquired bytes, so that a source that

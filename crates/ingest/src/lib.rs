@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! rag_ingest: bytes in, documents and chunks out.
 //!
 //! ```text

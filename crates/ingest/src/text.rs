@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Repair: from acquired bytes to the stored text.
 //!
 //! Owns the one rule by which bytes become text, so that every offset of every chunk refers to the same thing: a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Real and nasty files: every invariant holds, and quickly.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may")]
 

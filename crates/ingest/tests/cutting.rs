@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Where text is cut, case by case; tokens are words and marks.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may")]
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Sources on a real filesystem: what is listed, what is refused, what is read.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may")]
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Input that was made to hurt: it ends as a document, soon, with every invariant intact.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may")]
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Properties of chunking over generated text.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may")]
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! JSON Lines: one record, one document.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may")]
 

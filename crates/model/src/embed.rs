@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Token ids to vectors: batches, pooling, normalisation.
 //!
 //! Owns the promise that a text's vector depends on the text alone, bit for bit, so that a repeated sync changes nothing

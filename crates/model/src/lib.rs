@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! rag_model: texts in, vectors and token counts out.
 //!
 //! Owns everything that knows ONNX Runtime or a tokenizer file: reading a Hugging Face-style folder ([`manifest`]),

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! What a model folder says about its model.
 //!
 //! Owns the reading of the small JSON files that sentence-transformers and transformers put beside the weights, and the

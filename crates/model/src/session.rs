@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! ONNX Runtime: loading the library once, opening sessions, running them.
 //!
 //! The only file that names `ort`. It owns the settings under which a network runs beside a database: threads never

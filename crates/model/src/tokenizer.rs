@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Exact token ids and counts of one model.
 //!
 //! Owns the loading of `tokenizer.json`, the cut at the window and the counting that the chunker relies on. It must not

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Vectors and counts of the real MiniLM model against published and independently computed values.
 //!
 //! Needs the model folder (`RAG_TEST_MODELS`, default `target/run/models`) and ONNX Runtime (`ORT_DYLIB_PATH`, default

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! What SQL adds to the embedding of a query.
 //!
 //! The floors are, from below: a round trip to PostgreSQL that does nothing, a round trip to the engine that does

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! What pg_rag costs, as ratios measured in one run.
 //!
 //! An absolute time says as much about the machine as about the code, so every time stands beside one that was measured

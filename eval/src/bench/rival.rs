@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! `rag.search` against a hybrid search written by hand.
 //!
 //! The rival is what a competent team writes today: a table with a tsvector under GIN and a vector under HNSW, two

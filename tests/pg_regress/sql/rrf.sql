@@ -17,3 +17,5 @@ SELECT * FROM rag.rrf('[[null]]');
 SELECT * FROM rag.rrf('[["a"]]', rrf_k => 0);
 SELECT * FROM rag.rrf('[["a"]]', weights => '{1,2}');
 SELECT * FROM rag.rrf('[["a"]]', weights => '{-1}');
+-- ids keep their digits
+SELECT id FROM rag.rrf('[[12345678901234567890123, 1.50]]');

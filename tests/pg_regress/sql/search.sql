@@ -63,6 +63,18 @@ SELECT count(*) FROM rag.search('ship', 50, '{"source": "docs'' OR true --"}');
 -- a filter changes who is eligible, not how a chunk is scored
 SELECT count(*) FROM rag.search('ship fee', 50, '{"path": "harbour.md"}', mode => 'bm25') f
   JOIN rag.search('ship fee', 50, mode => 'bm25') a USING (chunk_id) WHERE f.bm25_score <> a.bm25_score;
+-- metadata is any JSON, and its numbers keep their digits
+SELECT chunks FROM rag.ingest('A quokka smiles.', 'quokka', 'text', '{"big": 1e400, "n": 12345678901234567890, "o": {"a": [1]}, "z": null}');
+SELECT length(metadata->>'big') AS digits, metadata->>'n' AS n FROM rag.search('quokka', 1);
+SELECT uri FROM rag.search('quokka', 5, '{"metadata.o": {"a": [1]}}');
+SELECT uri FROM rag.search('quokka', 5, '{"metadata.z": null}');
+SELECT uri FROM rag.search('quokka', 5, '{"metadata.n": 12345678901234567890}');
+-- a dropped text search configuration costs its source the BM25 leg, and is told
+CREATE TEXT SEARCH CONFIGURATION public.passing (COPY = english);
+SELECT rag.add_source('passing', 'markdown', '/srv/passing', '{"text_search_config": "passing"}') > 0 AS added;
+DROP TEXT SEARCH CONFIGURATION public.passing;
+SELECT uri FROM rag.search('quokka', 1, mode => 'bm25');
+SELECT rag.drop_source('passing');
 -- within a query
 SELECT s.name, r.uri FROM rag.source s, LATERAL rag.search('water', 1, jsonb_build_object('source', s.name)) r ORDER BY 1;
 PREPARE q AS SELECT uri FROM rag.search($1, 1);
@@ -77,6 +89,7 @@ SELECT * FROM rag.search('x', 0);
 SELECT * FROM rag.search('x', 10001);
 SELECT * FROM rag.search('x', filter => '{"sorce": "docs"}');
 SELECT * FROM rag.search('x', filter => '{"page": "two"}');
+SELECT * FROM rag.search('x', filter => '{"published_at": {"gte": "0000-01-01"}}');
 SELECT * FROM rag.search('x', collection => 'defualt');
 SELECT * FROM rag.search('x', mode => 'sparse');
 SELECT * FROM rag.search('x', candidate_k => 0);

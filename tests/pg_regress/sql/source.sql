@@ -11,6 +11,7 @@ SELECT rag.add_source('a', 'markdown', 'notes');
 SELECT rag.add_source('a', 'markdown', '/srv/notes', '{"chunk_token": 3}');
 SELECT rag.add_source('a', 'markdown', '/srv/notes', '{"chunk_tokens": 3}');
 SELECT rag.add_source('a', 'markdown', '/srv/notes', '{"keep_raw": true}');
+SELECT rag.add_source('a', 'markdown', '/srv/notes', '{"glob": ["*.md", "[a"]}');
 SELECT rag.add_source('a', 'markdown', '/srv/notes', '[]');
 SELECT rag.add_source('a', 'markdown', '/srv/notes', '{"embed_template": "{titel}"}');
 SELECT rag.add_source('a', 'markdown', '/srv/notes', '{"text_search_config": "englisch"}');

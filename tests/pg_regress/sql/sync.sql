@@ -35,7 +35,7 @@ CALL rag.sync('missing');
 SELECT source, status, error LIKE 'location "%/missing" does not exist' AS says_why FROM rag.status WHERE source = 'missing';
 -- the steps must be taken in order
 SELECT rag.sync_begin('docs') AS run \gset
-SELECT 'sync N' AS listed_first WHERE NOT EXISTS (SELECT FROM rag.sync WHERE id = :run AND listed);
+SELECT 'sync N' AS listed_first WHERE NOT EXISTS (SELECT FROM rag.sync WHERE id = :run AND total IS NOT NULL);
 \set VERBOSITY sqlstate
 SELECT rag.sync_batch(:run);
 \set VERBOSITY default

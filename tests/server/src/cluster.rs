@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! One throwaway cluster.
 //!
 //! Everything lies in one folder: `data/` (the server's), the socket, `log`, and `files/` for what is ingested, which

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Why a test failed, with everything a server said about it.
 //!
 //! `Box<dyn Error>` shows only the first line of a server's error; the detail and the hint are what one needs.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Tests that need a server of their own: crash, restart, stop, README, judged numbers.
 //!
 //! This library is the harness. It owns throwaway clusters ([`Cluster`]: start, stop, restart, kill, clean up), the

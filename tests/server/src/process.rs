@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Processes as the kernel shows them.
 //!
 //! A process that has ended but was not reaped (a zombie) is not alive here: who reaps orphans, and when, is the

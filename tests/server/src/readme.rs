@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The SQL blocks of a Markdown page and the output that the page shows for them.
 //!
 //! A block opens with a fence whose info string is exactly `sql`; a block of `text` that follows with nothing but blank

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The installed server and the user it runs as.
 //!
 //! Owns how a program of the server is started and the cached result of `initdb`; knows nothing of a running cluster.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The engine dies, the server stops, the user gives up: nobody else notices.
 
 use postgres::Client;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The harness on a cluster without pg_rag: what the other tests rely on.
 
 use rag_server_tests::{Mode, TestResult, process, with_bare_cluster};

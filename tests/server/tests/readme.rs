@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! What the README shows is what happens.
 
 use rag_server_tests::readme::{Block, blocks, normalised};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! After a restart of the server a search works again without any action.
 
 use rag_server_tests::{Mode, TestResult, with_cluster};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The numbers on SciFact are those of the reference implementation.
 //!
 //! One test, because embedding 5,183 abstracts takes minutes on two cores. The numbers come from `BASELINES.md`, the

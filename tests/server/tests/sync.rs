@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! A source is read, read again, changed, emptied and interrupted.
 
 use postgres::Client;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The vectors that SQL sees are the model's.
 
 use rag_server_tests::{Failure, TestResult, data, with_cluster};

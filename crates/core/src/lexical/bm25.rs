@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! BM25, exact.
 //!
 //! Owns the formula and an exhaustive scorer over forward data. The exhaustive scorer is the leg of today and the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The BM25 leg, free of storage.
 //!
 //! Owns the scoring formula and the reading of a chunk's forward data (its `tsvector` in PostgreSQL's own wire form).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Writing a `tsquery` in its text form.
 //!
 //! Lexemes come out of dictionaries and may hold anything; they are quoted here, once, so that no lexeme can become an

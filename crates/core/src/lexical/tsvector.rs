@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Reading a `tsvector` in its binary wire form.
 //!
 //! `tsvectorsend` gives: the number of lexemes (big-endian `i32`), then for each a zero-terminated text, the number of

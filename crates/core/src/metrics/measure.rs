@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The formulas.
 //!
 //! Each is a function of one ranking and one set of grades. Names and definitions are trec_eval's (`m_ndcg_cut.c`,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Retrieval metrics, equal to trec_eval's.
 //!
 //! Owns the formulas, the rule for ties and the mean over queries; must not know where a ranking came from or what an

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The fixture that trec_eval's own code judged; `eval/oracle/metrics.py` made it.
 
 use super::{Grades, Metric, Ranking, evaluate};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! A ranked list without ties or repetitions.
 //!
 //! Owns the two ways to get one; a metric may rely on the result and never looks at a score.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The filter: which chunks may be returned at all.
 //!
 //! A JSON object: AND across keys, OR within a list, `{"gte": …}` for ranges, globs for paths:
@@ -146,7 +148,11 @@ fn parse_clause(key: &str, value: &Value) -> Result<Clause> {
         if path.is_empty() {
             return Err(Error::invalid(format!("filter key \"{key}\" names no metadata key")));
         }
-        return Ok(Clause::Metadata(path.to_owned(), one_or_many(key, value)?.into_iter().cloned().collect()));
+        let values = match value {
+            Value::Array(many) => many.clone(),
+            one => vec![one.clone()],
+        };
+        return Ok(Clause::Metadata(path.to_owned(), values));
     }
     let field = FIELDS.iter().find(|(name, _)| *name == key).map(|(_, field)| *field).ok_or_else(|| {
         let known: Vec<&str> = FIELDS.iter().map(|(name, _)| *name).chain(["metadata.<key>"]).collect();
@@ -202,8 +208,9 @@ fn timestamp(key: &str, value: &Value) -> Result<String> {
     let text = value.as_str().ok_or_else(|| wrong(key, "an RFC 3339 time", value))?;
     // A bare date means its first moment in UTC.
     let full = if text.len() == 10 { format!("{text}T00:00:00Z") } else { text.to_owned() };
-    OffsetDateTime::parse(&full, &Rfc3339).map_err(|_| wrong(key, "an RFC 3339 time", value))?;
-    Ok(full)
+    // PostgreSQL has no year 0.
+    let time = OffsetDateTime::parse(&full, &Rfc3339).ok().filter(|time| time.year() > 0);
+    time.map(|_| full).ok_or_else(|| wrong(key, "an RFC 3339 time", value))
 }
 
 fn wrong(key: &str, wanted: &str, value: &Value) -> Error {
@@ -230,6 +237,14 @@ mod tests {
     }
 
     #[test]
+    fn metadata_may_be_any_json() {
+        for value in [json!(null), json!({"a": 1}), json!(false), json!(1e40)] {
+            let filter = Filter::parse(&json!({"metadata.k": value})).expect("valid");
+            assert_eq!(filter.clauses, [Clause::Metadata("k".into(), vec![value])]);
+        }
+    }
+
+    #[test]
     fn globs_become_regular_expressions() {
         assert_eq!(glob_to_regex("src/**/*.rs"), "^src/(.*/)?[^/]*\\.rs$");
         assert_eq!(glob_to_regex("a+(b)|c"), "^a\\+\\(b\\)\\|c$");
@@ -250,6 +265,10 @@ mod tests {
             (json!({"source": 3}), "filter key \"source\" needs a string, not 3"),
             (json!({"page": "three"}), "filter key \"page\" needs a whole number, not \"three\""),
             (json!({"page": {"min": 3}}), "unknown bound \"min\""),
+            (
+                json!({"published_at": "0000-01-01"}),
+                "filter key \"published_at\" needs an RFC 3339 time, not \"0000-01-01\"",
+            ),
             (json!({"published_at": "soon"}), "filter key \"published_at\" needs an RFC 3339 time, not \"soon\""),
             (json!({"metadata.": 1}), "filter key \"metadata.\" names no metadata key"),
             (json!("docs"), "filter must be a JSON object, not \"docs\""),

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! What is asked: the request of a search, its filter and its settings, validated once.
 //!
 //! SQL arguments arrive as text, jsonb and integers; after this module they cannot hold nonsense. Nothing here knows

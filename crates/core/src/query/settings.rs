@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Settings: every knob of a search that is not an argument of its own.
 //!
 //! A profile is a stored object of these keys; the `settings` argument overrides it key by key, and the arguments with

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Reciprocal rank fusion.
 //!
 //! Owns the formula and the order of ties; knows nothing of how a leg found its candidates. The result does not depend

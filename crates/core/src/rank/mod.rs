@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! From ranked lists to one ranked list, and the trace of how.
 
 pub mod fuse;

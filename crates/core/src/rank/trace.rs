@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The trace of a search: what each stage did to each candidate.
 //!
 //! A search fills it as it goes and never reads it; explanation reads it and never searches. Later stages (rerank,

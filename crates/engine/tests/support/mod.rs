@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Starts an engine as the supervisor does, and talks to it as a backend does.
 // Each test program uses a part.
 #![allow(dead_code)]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The budget: how many tokens and bytes a chunk may have.
 //!
 //! A chunk must fit the wish (`chunk_tokens`) by its content alone and the model's window together with everything the

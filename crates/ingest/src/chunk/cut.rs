@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Cutting: from blocks to pieces, each of which fits, at the best boundary there is.
 //!
 //! The order of boundaries: blocks, then items of a list and rows of a table, blank lines and lines of code,

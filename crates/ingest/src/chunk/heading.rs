@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Chunking by the heading tree.
 //!
 //! A section is a heading and what follows up to the next heading; sections are never mixed, because a citation that

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Chunking: from a structure to chunks under a token budget.
 //!
 //! ```text

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Packing: neighbouring pieces become one chunk while they fit.
 //!
 //! Greedy from the front, because a reader meets the text in that order and a chunk then begins where a thought does.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Characters and lines of byte offsets, without counting from the start each time.
 
 use rag_core::provenance::Span;

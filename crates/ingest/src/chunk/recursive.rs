@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Chunking without headings: by paragraphs, sentences and words, with an overlap; or not at all.
 
 use super::budget::{Room, Sizer};

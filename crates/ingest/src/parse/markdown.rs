@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Markdown (CommonMark with GitHub's tables, footnotes, strikethrough, task lists and `{#anchor}` of headings).
 //!
 //! pulldown-cmark parses; this module only keeps block-level spans and the text of headings. Its own metadata blocks

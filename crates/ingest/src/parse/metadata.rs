@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! What a document says about itself: front matter, and the fields every format shares.
 //!
 //! Front matter is YAML between `---` lines or TOML between `+++` lines at the very start, and only when it parses as a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! The structure of a text: a tree of blocks with spans, and its headings. Never chunks.
 //!
 //! Parsers of different formats yield the same [`Structure`], so a chunker does not know what it cuts. A span is a byte

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Plain text: no structure but its paragraphs, which the chunker finds by their blank lines.
 
 use super::Structure;

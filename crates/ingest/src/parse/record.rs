@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! One JSON record: which of its fields mean what.
 //!
 //! Owns the defaults of [`FieldMap`]. A record is refused when its text is missing, because a document without text
@@ -73,12 +75,16 @@ pub fn parse(bytes: &[u8], fields: &FieldMap) -> Result<Record> {
     })
 }
 
-/// Takes the named field, or else the first of the usual ones that is present.
+/// Takes the named field, or else the first of the usual ones that says something, or else the first that is there.
 fn take_string(object: &mut Map<String, Value>, named: Option<&str>, usual: &[&str]) -> Result<Option<String>> {
     let present = |key: &&str| object.contains_key(*key);
+    let blank = |key: &&str| object.get(*key).and_then(Value::as_str).is_some_and(|text| text.trim().is_empty());
     let found = match named {
         Some(name) => Some(name).filter(present),
-        None => usual.iter().copied().find(present),
+        None => {
+            let mut there = usual.iter().copied().filter(present);
+            there.clone().find(|key| !blank(key)).or_else(|| there.next())
+        }
     };
     let Some(key) = found else {
         return Ok(None);
@@ -154,6 +160,20 @@ mod tests {
             read(json!({"id": "c", "_id": "b", "external_id": "a", "body": "3", "content": "2"})).expect("valid");
         assert_eq!((record.external_id.as_deref(), record.text.as_str()), (Some("a"), "2"));
         assert_eq!(Value::Object(record.metadata), json!({"id": "c", "_id": "b", "body": "3"}));
+    }
+
+    #[test]
+    fn a_blank_field_yields_to_one_that_says_something() {
+        let record = read(json!({"external_id": "", "_id": "x", "text": " ", "body": "t"})).expect("valid");
+        assert_eq!((record.external_id.as_deref(), record.text.as_str()), (Some("x"), "t"));
+    }
+
+    #[test]
+    fn numbers_keep_their_digits() {
+        let record = parse(br#"{"id": 1234567890123456789012, "text": "t", "n": 1e400}"#, &FieldMap::default());
+        let record = record.expect("valid");
+        assert_eq!(record.external_id.as_deref(), Some("1234567890123456789012"));
+        assert_eq!(record.metadata["n"].to_string(), "1e+400");
     }
 
     #[test]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Headings compared with what markdown-it-py finds in the same files.
 
 use super::{markdown, metadata};

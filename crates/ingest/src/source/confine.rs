@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Confinement: nothing is opened that is not beneath an allowed path.
 //!
 //! A location is accepted when its canonical path lies beneath the canonical path of an allowed root. After that every

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! A file, or the files of a folder, each of which is one document.
 
 use super::confine::{Location, read_at_most};

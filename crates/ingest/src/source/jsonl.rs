@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! A file of records: one JSON object per line, each of which is one document.
 //!
 //! The file is read once, line by line, and never held as a whole. A record's place is its byte range, so reading one

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Sources: what there is to read, and its bytes. The only part of this crate that touches a filesystem.
 //!
 //! A source lists items (identity, hash, size, place) and reads the bytes of one. It must not look into them further

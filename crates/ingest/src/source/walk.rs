@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! Walking a folder: which files of it are documents, in one fixed order.
 //!
 //! The order is that of the names' bytes, folder by folder, so two listings of the same files are equal. Hidden entries
@@ -7,10 +9,10 @@
 //! git: their target is listed where it really is, and no loop can arise.
 
 use super::confine::{Location, read_at_most};
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::{GlobSet, GlobSetBuilder};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rag_core::error::{Error, Kind, Result};
-use rag_core::source::{Failure, SourceKind, SourceOptions};
+use rag_core::source::{Failure, SourceKind, SourceOptions, file_glob};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -26,8 +28,7 @@ pub struct Rules {
 impl Rules {
     /// The rules of a source's options.
     ///
-    /// A glob without a slash matches a file's name at any depth, one with a slash the path from the location; case
-    /// does not matter. `ignore` has the syntax of `.gitignore`.
+    /// `ignore` has the syntax of `.gitignore`.
     pub fn new(kind: SourceKind, options: &SourceOptions) -> Result<Self> {
         let usual = match kind {
             SourceKind::Markdown => "*.{md,markdown,mdown,mkd}",
@@ -38,11 +39,7 @@ impl Rules {
         let globs: &[String] = if options.glob.is_empty() { &usual } else { &options.glob };
         let mut take = GlobSetBuilder::new();
         for glob in globs {
-            let anywhere = format!("**/{glob}");
-            let pattern =
-                if glob.contains('/') { glob.trim_start_matches("./").trim_start_matches('/') } else { &anywhere };
-            let built = GlobBuilder::new(pattern).case_insensitive(true).literal_separator(true).build();
-            take.add(built.map_err(|e| bad_glob("glob", glob, &e.kind().to_string()))?);
+            take.add(file_glob(glob)?);
         }
         let mut leave = GitignoreBuilder::new("");
         for glob in &options.ignore {

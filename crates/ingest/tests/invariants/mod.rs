@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: PostgreSQL
+
 //! What must hold for every chunked document, recomputed naively from the text alone.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
