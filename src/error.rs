@@ -95,3 +95,27 @@ pub fn about_data(caught: &pg_sys::panic::CaughtError) -> Option<Error> {
     error.hint = report.hint().map(str::to_owned);
     Some(error)
 }
+
+/// The five characters of an SQLSTATE. PostgreSQL packs them into six bits each, the first lowest.
+fn characters(code: Code) -> String {
+    let packed = code as i32;
+    (0..5).map(|at| char::from(((packed >> (6 * at)) & 0x3F) as u8 + b'0')).collect()
+}
+
+/// An error of ours with its SQLSTATE.
+pub fn failure(error: Error) -> (String, Error) {
+    (characters(sqlstate(error.kind)), error)
+}
+
+/// An error that PostgreSQL raised, with its SQLSTATE.
+pub fn failure_of(caught: &pg_sys::panic::CaughtError) -> (String, Error) {
+    use pg_sys::panic::CaughtError::{ErrorReport, PostgresError, RustPanic};
+    let report = match caught {
+        PostgresError(report) | ErrorReport(report) => report,
+        RustPanic { ereport, .. } => ereport,
+    };
+    let mut error = Error::new(Kind::Internal, report.message());
+    error.detail = report.detail().map(str::to_owned);
+    error.hint = report.hint().map(str::to_owned);
+    (characters(report.sql_error_code()), error)
+}

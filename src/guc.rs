@@ -16,6 +16,7 @@ static ONNXRUNTIME_PATH: GucSetting<Option<CString>> = GucSetting::<Option<CStri
 static MODEL_PATH: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
 static ENGINE_THREADS: GucSetting<i32> = GucSetting::<i32>::new(0);
 static PARSE_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(2);
+static ENGINE_MEMORY_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(2048);
 static REQUEST_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(300_000);
 static START_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(30_000);
 
@@ -23,6 +24,8 @@ static START_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(30_000);
 pub const MAX_ENGINE_THREADS: i32 = 64;
 /// Most parse workers.
 pub const MAX_PARSE_WORKERS: i32 = 64;
+/// Highest limit of the engine's memory, in MB.
+pub const MAX_ENGINE_MEMORY: i32 = 1 << 20;
 /// Longest wait for the engine, in milliseconds.
 pub const MAX_TIMEOUT: i32 = 24 * 3_600_000;
 
@@ -79,6 +82,16 @@ pub fn define() {
         MAX_PARSE_WORKERS,
         GucContext::Sighup,
         GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"pg_rag.engine_memory_limit",
+        c"Sets the resident memory above which an idle engine is replaced.",
+        c"0: no limit. One model needs about 200 MB. Takes effect when the engine starts next.",
+        &ENGINE_MEMORY_LIMIT,
+        0,
+        MAX_ENGINE_MEMORY,
+        GucContext::Sighup,
+        GucFlags::UNIT_MB,
     );
     GucRegistry::define_int_guc(
         c"pg_rag.request_timeout",
@@ -141,6 +154,8 @@ pub struct EngineSettings {
     pub threads: usize,
     /// Parse workers.
     pub parse_workers: i32,
+    /// Resident memory in MB above which an idle engine ends; 0 for no limit.
+    pub memory_limit: i32,
 }
 
 /// What the launcher tells the engine, with defaults filled in.
@@ -158,6 +173,7 @@ pub fn engine_settings() -> EngineSettings {
             Ok(threads) => threads,
         },
         parse_workers: PARSE_WORKERS.get(),
+        memory_limit: ENGINE_MEMORY_LIMIT.get(),
     }
 }
 

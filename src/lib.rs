@@ -28,8 +28,10 @@ mod rag {}
 
 pgrx::extension_sql_file!("../sql/schema/00_schema.sql", name = "schema", bootstrap);
 pgrx::extension_sql_file!("../sql/schema/10_tables.sql", name = "tables", requires = ["schema"]);
-pgrx::extension_sql_file!("../sql/schema/20_builtin.sql", name = "builtin", requires = ["tables"]);
-pgrx::extension_sql_file!("../sql/schema/30_views.sql", name = "views", requires = ["builtin"]);
+pgrx::extension_sql_file!("../sql/schema/15_references.sql", name = "references", requires = ["tables"]);
+pgrx::extension_sql_file!("../sql/schema/20_builtin.sql", name = "builtin", requires = ["references"]);
+pgrx::extension_sql_file!("../sql/schema/25_policies.sql", name = "policies", requires = ["builtin"]);
+pgrx::extension_sql_file!("../sql/schema/30_views.sql", name = "views", requires = ["policies"]);
 pgrx::extension_sql_file!("../sql/schema/40_procedures.sql", name = "procedures", requires = ["views"]);
 pgrx::extension_sql_file!("../sql/schema/90_grants.sql", name = "grants", finalize);
 
@@ -40,4 +42,5 @@ pub extern "C-unwind" fn _PG_init() {
     // SAFETY: a backend has one thread, and nothing else runs while the library is loaded.
     unsafe { std::env::set_var("RUST_LIB_BACKTRACE", "0") };
     guc::define();
+    worker::preload_launcher();
 }

@@ -52,3 +52,19 @@ SELECT s.name AS source, y.status, y.started, y.finished, y.new, y.modified, y.u
      WHERE d.source_id = s.id) k;
 COMMENT ON VIEW rag.status IS
     'per source: its latest sync, chunks cut at the window of the model (truncated), waiting for a vector (pending, oldest_pending), and the embedded share (coverage)';
+
+CREATE VIEW rag.jobs WITH (security_invoker = true) AS
+SELECT j.id, j.kind, s.name AS source, j.state, j.progress, j.attempts, j.max_attempts, j.run_after, j.lease_until,
+       j.worker_pid, j.requested_by, j.created_at, j.finished_at
+  FROM rag.job j
+  JOIN rag.source s ON s.id = j.source_id;
+COMMENT ON VIEW rag.jobs IS 'background work with its source; done jobs are kept for a week';
+
+CREATE VIEW rag.failed_jobs WITH (security_invoker = true) AS
+SELECT j.id AS job_id, j.kind, s.name AS source, j.attempts, j.finished_at, f.failed_at, f.sqlstate, f.message, f.detail,
+       f.hint
+  FROM rag.job j
+  JOIN rag.source s ON s.id = j.source_id
+  LEFT JOIN LATERAL (SELECT * FROM rag.job_failure f WHERE f.job_id = j.id ORDER BY f.id DESC LIMIT 1) f ON true
+ WHERE j.state = 'dead';
+COMMENT ON VIEW rag.failed_jobs IS 'jobs that are out of attempts, with their last error; rag.retry gives them new ones';

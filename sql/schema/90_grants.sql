@@ -3,18 +3,23 @@
 
 COMMENT ON FUNCTION rag.create_collection(text, text) IS 'adds a collection with an embedding model; returns its key';
 COMMENT ON FUNCTION rag.drop_collection(text) IS 'drops a collection that has no sources';
-COMMENT ON FUNCTION rag.add_source(text, text, text, jsonb, text, text, double precision, text) IS
+COMMENT ON FUNCTION rag.add_source(text, text, text, jsonb, text, text, double precision, text, text) IS
     'adds a source (kind text, markdown or jsonl) at an absolute path; CALL rag.sync reads it; returns its key';
-COMMENT ON FUNCTION rag.alter_source(text, text, jsonb, text, double precision, boolean) IS
-    'changes what is given of a source; the next rag.sync applies it';
+COMMENT ON FUNCTION rag.alter_source(text, text, jsonb, text, double precision, boolean, text) IS
+    'changes what is given of a source; the next rag.sync applies it, a label (acl) holds at once';
 COMMENT ON FUNCTION rag.drop_source(text) IS
     'drops a source with its documents, chunks and vectors; returns the number of its documents';
 COMMENT ON FUNCTION rag.load_model(text, text, text) IS
     'registers a folder with an ONNX file and tokenizer.json as a model (kind embedding); returns its key';
-COMMENT ON FUNCTION rag.ingest(text, text, text, jsonb, text, jsonb) IS
+COMMENT ON FUNCTION rag.ingest(text, text, text, jsonb, text, jsonb, text) IS
     'stores and embeds one text (kind text or markdown) at once; the same uri again replaces it';
-COMMENT ON FUNCTION rag.ingest(bytea, text, text, jsonb, text, jsonb) IS
+COMMENT ON FUNCTION rag.ingest(bytea, text, text, jsonb, text, jsonb, text) IS
     'stores and embeds one document given as bytes at once; the same uri again replaces it';
+COMMENT ON FUNCTION rag.enqueue_sync(text) IS
+    'queues a sync that a background worker runs after commit; returns the job (rag.jobs shows it)';
+COMMENT ON FUNCTION rag.retry(bigint) IS 'gives a job of rag.failed_jobs new attempts';
+COMMENT ON FUNCTION rag.repair() IS
+    'makes the HNSW indexes that a restore has left out, or that are not valid; returns what was done; search works meanwhile';
 COMMENT ON FUNCTION rag.sync_begin(text) IS 'step of rag.sync: starts a run and returns it';
 COMMENT ON FUNCTION rag.sync_list(bigint) IS 'step of rag.sync: lists the source';
 COMMENT ON FUNCTION rag.sync_batch(bigint) IS 'step of rag.sync: reads and stores some documents; returns whether there may be more';

@@ -50,6 +50,7 @@ fn add_source(
     project: default!(Option<&str>, "NULL"),
     authority: default!(Option<f64>, 1),
     schedule: default!(Option<&str>, "NULL"),
+    acl: default!(Option<&str>, "NULL"),
 ) -> i64 {
     let add = || {
         let name = named("source", required("name", name)?)?;
@@ -68,6 +69,7 @@ fn add_source(
             text_search_config: source::resolve_config(&parsed.text_search_config)?,
             project,
             authority: checked_authority(authority.unwrap_or(1.0))?,
+            acl: acl.filter(|label| !label.is_empty()),
         };
         source::insert(&collection::by_name(collection.unwrap_or("default"))?, new)?.ok_or_else(|| {
             Error::new(Kind::AlreadyExists, format!("source \"{name}\" already exists"))
@@ -77,7 +79,8 @@ fn add_source(
     guarded(add).or_raise()
 }
 
-/// Changes what is given of a source; the next sync applies it. An empty project means none.
+/// Changes what is given of a source; the next sync applies it. A label holds at once, for everything that came from the
+/// source. An empty project or label means none.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
 fn alter_source(
     name: Option<&str>,
@@ -86,15 +89,16 @@ fn alter_source(
     project: default!(Option<&str>, "NULL"),
     authority: default!(Option<f64>, "NULL"),
     enabled: default!(Option<bool>, "NULL"),
+    acl: default!(Option<&str>, "NULL"),
 ) {
     let alter = || {
         let name = required("name", name)?;
-        let source = source::by_name(name, true)?;
+        let source = source::locked(name)?;
         let options: Option<Value> = options.map(|o| o.0);
         let mut config = None;
-        if source.kind == source::INLINE && (location.is_some() || options.is_some()) {
+        if source.kind == source::INLINE && (location.is_some() || options.is_some() || acl.is_some()) {
             return Err(Error::invalid(format!("source \"{name}\" holds inline documents"))
-                .with_detail("It has neither a location nor options."));
+                .with_detail("It has neither a location nor options, and each document has a label of its own."));
         }
         if let Some(options) = &options {
             let parsed = SourceOptions::parse(source.kind.parse()?, options)?;
@@ -102,7 +106,8 @@ fn alter_source(
         }
         let location = location.map(absolute).transpose()?;
         let authority = authority.map(checked_authority).transpose()?;
-        source::update(source.id, location, options, config, project, authority, enabled)
+        source::update(source.id, location, options, config, project, authority, enabled)?;
+        acl.map_or(Ok(()), |label| source::label(source.id, label))
     };
     guarded(alter).or_raise()
 }
@@ -110,7 +115,7 @@ fn alter_source(
 /// Drops a source with everything that came from it; returns the number of its documents.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
 fn drop_source(name: Option<&str>) -> i64 {
-    let drop = || source::delete(&source::by_name(required("name", name)?, true)?);
+    let drop = || source::delete(&source::locked(required("name", name)?)?);
     guarded(drop).or_raise()
 }
 

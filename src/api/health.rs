@@ -67,3 +67,9 @@ fn health() -> TableIterator<
         state.and_then(|s| s.last_error),
     ))
 }
+
+/// Makes again what a restore or an upgrade has left out: the HNSW indexes.
+#[pg_extern(schema = "rag", volatile, parallel_unsafe)]
+fn repair() -> TableIterator<'static, (name!(object, String), name!(action, String))> {
+    TableIterator::new(guarded(collection::repair_indexes).or_raise())
+}

@@ -23,8 +23,9 @@ fn ingest_text(
     metadata: default!(Option<JsonB>, "'{}'"),
     collection: default!(Option<&str>, "'default'"),
     options: default!(Option<JsonB>, "'{}'"),
+    acl: default!(Option<&str>, "NULL"),
 ) -> TableIterator<'static, (name!(document_id, i64), name!(chunks, i32), name!(tokens, i64))> {
-    guarded(|| store(content.map(str::as_bytes), uri, kind, metadata, collection, options)).or_raise()
+    guarded(|| store(content.map(str::as_bytes), uri, kind, metadata, collection, options, acl)).or_raise()
 }
 
 /// Stores and embeds one document given as bytes at once.
@@ -36,8 +37,9 @@ fn ingest_bytes(
     metadata: default!(Option<JsonB>, "'{}'"),
     collection: default!(Option<&str>, "'default'"),
     options: default!(Option<JsonB>, "'{}'"),
+    acl: default!(Option<&str>, "NULL"),
 ) -> TableIterator<'static, (name!(document_id, i64), name!(chunks, i32), name!(tokens, i64))> {
-    guarded(|| store(content, uri, kind, metadata, collection, options)).or_raise()
+    guarded(|| store(content, uri, kind, metadata, collection, options, acl)).or_raise()
 }
 
 fn store(
@@ -47,6 +49,7 @@ fn store(
     metadata: Option<JsonB>,
     collection: Option<&str>,
     options: Option<JsonB>,
+    acl: Option<&str>,
 ) -> Result<TableIterator<'static, (name!(document_id, i64), name!(chunks, i32), name!(tokens, i64))>> {
     let metadata = match metadata {
         None => Map::new(),
@@ -61,6 +64,7 @@ fn store(
         kind: kind.unwrap_or("markdown").parse()?,
         metadata,
         options: options.map_or_else(|| Value::Object(Map::new()), |o| o.0),
+        acl: acl.filter(|label| !label.is_empty()).map(str::to_owned),
     };
     let stored = ingest::inline(&collection::by_name(collection.unwrap_or("default"))?, inline, guc::waits())?;
     if stored.truncated > 0 {
@@ -87,7 +91,7 @@ fn sync_list(run: i64) {
 /// Repeated step of rag.sync: reads and stores some pending documents.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
 fn sync_batch(run: i64) -> bool {
-    guarded(|| sync::batch(run, guc::allowed_paths(), guc::waits())).or_raise()
+    guarded(|| sync::batch(run, true, guc::allowed_paths(), guc::waits())).or_raise()
 }
 
 /// Last step of a rag.sync that failed: records why.

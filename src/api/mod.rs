@@ -9,6 +9,7 @@ mod admin;
 mod embed;
 mod health;
 mod ingest;
+mod jobs;
 mod search;
 
 use rag_core::{Error, Result};

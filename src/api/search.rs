@@ -6,7 +6,7 @@ use super::required;
 use crate::error::{self, OrRaise};
 use crate::guc;
 use crate::retrieve;
-use crate::spi::guarded;
+use crate::spi::{guarded, snapshot};
 use crate::store::profile;
 use crate::vector::Vector;
 use pgrx::iter::TableIterator;
@@ -72,7 +72,7 @@ fn search(
         let request = Request::new(query, top_k.unwrap_or(TOP_K), filter, collection.unwrap_or("default"), settings)?;
         retrieve::search(&request, query_embedding.map(|v| v.0), guc::waits())
     };
-    let outcome = guarded(run).or_raise();
+    let outcome = guarded(|| snapshot(run)).or_raise();
     if outcome.query_cut {
         error::warn("the query exceeds the window of the model and was cut for the dense leg".to_owned(), None);
     }

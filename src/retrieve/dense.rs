@@ -136,6 +136,6 @@ impl Dense {
     }
 }
 
-fn pair(row: &spi::Row<'_, '_>) -> Result<(i64, f64)> {
+fn pair(row: &spi::Row) -> Result<(i64, f64)> {
     Ok((row.get(1)?, row.get(2)?))
 }

@@ -21,10 +21,13 @@ pub struct Condition {
 
 const JOINS: &str = " JOIN rag.document d ON d.id = c.document_id JOIN rag.source s ON s.id = c.source_id";
 
-/// The joins a leg needs even without a filter: with row-level security on documents or sources, a chunk is only
-/// visible with them, and a leg that finds the others would come back with too few rows.
+/// The joins a leg needs even without a filter: with a policy of the administrator's own on documents or sources, a chunk
+/// is only visible with them, and a leg that finds the others would come back with too few rows. The extension's own
+/// policies ask for the label, which a chunk has itself.
 pub fn visibility_joins() -> Result<&'static str> {
-    let sql = "SELECT pg_catalog.row_security_active('rag.document') OR pg_catalog.row_security_active('rag.source')";
+    let sql = "SELECT EXISTS (SELECT FROM pg_catalog.pg_policy p
+                WHERE p.polrelid IN ('rag.document'::regclass, 'rag.source'::regclass) AND p.polname <> 'labelled'
+                  AND pg_catalog.row_security_active(p.polrelid))";
     let active = spi::select_one(sql, &[], |row| row.get(1))?.unwrap_or(false);
     Ok(if active { JOINS } else { "" })
 }

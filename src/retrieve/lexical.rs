@@ -10,7 +10,6 @@ use super::filter;
 use crate::spi;
 use crate::store::collection::Collection;
 use crate::store::source;
-use pgrx::check_for_interrupts;
 use rag_core::Result;
 use rag_core::lexical::bm25::{Scored, Scorer, Statistics};
 use rag_core::lexical::tsquery;
@@ -39,10 +38,7 @@ pub fn search(collection: &Collection, request: &Request) -> Result<Bm25> {
         condition.sql, condition.joins
     );
     let mut scorer = Scorer::new(&terms);
-    spi::select(&sql, &args, |row| {
-        check_for_interrupts!();
-        scorer.add(row.get(1)?, row.get::<i32>(2)?.unsigned_abs(), row.get(3)?, row.get(4)?)
-    })?;
+    spi::each(&sql, &args, |row| scorer.add(row.get(1)?, row.get::<i32>(2)?.unsigned_abs(), row.get(3)?, row.get(4)?))?;
     Ok(Bm25 { found: scorer.finish(statistics(collection)?), without_config })
 }
 

@@ -64,6 +64,7 @@ pub fn write(
     ordinal: usize,
     identity: Identity,
     id: Option<i64>,
+    acl: Option<&str>,
 ) -> Result<i64> {
     let chunk = &document.chunks[ordinal];
     let span = chunk.span;
@@ -81,18 +82,19 @@ pub fn write(
         (span.char_end as i64).into(),
         JsonB(Value::Object(chunk.metadata.clone())).into(),
         document.language.clone().into(),
+        acl.map(str::to_owned).into(),
     ];
     if let Some(id) = id {
         args.push(id.into());
         // An unchanged tsv must stay the same value, so that a move of lines alone touches no index.
         let sql = format!(
             "UPDATE rag.chunk k SET ordinal = $3, context = $4, token_count = $5, role = $6, heading_path = $7,
-                    line_start = $8, line_end = $9, char_start = $10, char_end = $11, metadata = $12, language = $13,
+                    line_start = $8, line_end = $9, char_start = $10, char_end = $11, metadata = $12, language = $13, acl = $14,
                     tsv = CASE WHEN k.tsv = l.tsv THEN k.tsv ELSE l.tsv END, dl = l.dl
                FROM {LEXEMES}
-              WHERE k.id = $14 AND (k.ordinal, k.context, k.token_count, k.role, k.heading_path, k.line_start,
-                    k.line_end, k.char_start, k.char_end, k.metadata, k.language, k.tsv)
-                    IS DISTINCT FROM ($3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, l.tsv)"
+              WHERE k.id = $15 AND (k.ordinal, k.context, k.token_count, k.role, k.heading_path, k.line_start,
+                    k.line_end, k.char_start, k.char_end, k.metadata, k.language, k.acl, k.tsv)
+                    IS DISTINCT FROM ($3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, l.tsv)"
         );
         spi::execute(&sql, &args)?;
         return Ok(id);
@@ -107,9 +109,9 @@ pub fn write(
     ]);
     let sql = format!(
         "INSERT INTO rag.chunk (ordinal, context, token_count, role, heading_path, line_start, line_end, char_start,
-                char_end, metadata, language, chunk_key, document_id, content, content_sha256, collection_id,
+                char_end, metadata, language, acl, chunk_key, document_id, content, content_sha256, collection_id,
                 source_id, tsv, dl)
-         SELECT $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, l.tsv, l.dl
+         SELECT $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, l.tsv, l.dl
            FROM {LEXEMES} RETURNING id"
     );
     spi::write(&sql, &args, |row| row.get(1))?.pop().ok_or_else(|| Error::internal("no chunk was written"))

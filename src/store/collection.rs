@@ -41,18 +41,23 @@ pub fn insert(name: &str, model: &Model) -> Result<i64> {
     let id: i64 = spi::write(sql, &[name.into(), model.id.into()], |r| r.get(1))?
         .pop()
         .ok_or_else(|| Error::new(Kind::AlreadyExists, format!("collection \"{name}\" already exists")))?;
-    let vector = vector_schema()?;
-    let (model_id, dimensions) = (model.id, model.spec.dimensions);
-    spi::execute(
-        &format!(
-            "CREATE INDEX {index} ON rag.chunk_embedding
-             USING hnsw ((embedding::{vector}.halfvec({dimensions})) {vector}.halfvec_cosine_ops)
-             WHERE model_id = {model_id} AND collection_id = {id}",
-            index = index_name(id, model_id),
-        ),
-        &[],
-    )?;
+    make_index(id, model)?;
     Ok(id)
+}
+
+/// First key of the advisory locks on collections. A row lock would need a right to change collections.
+const LOCK: i32 = 0x7261_6763;
+
+fn lock_key(id: i64) -> i32 {
+    // Two collections may share a lock: that delays, nothing else.
+    (id & 0x7FFF_FFFF) as i32
+}
+
+/// Keeps a collection from being dropped until the transaction ends.
+pub fn share(id: i64) -> Result<()> {
+    let sql = "SELECT pg_catalog.pg_advisory_xact_lock_shared($1, $2)";
+    spi::execute(sql, &[LOCK.into(), lock_key(id).into()])?;
+    by_id(id).map(|_| ())
 }
 
 /// Removes an empty collection and its index.
@@ -60,6 +65,7 @@ pub fn delete(collection: &Collection) -> Result<()> {
     if collection.id < 100 {
         return Err(Error::invalid(format!("collection \"{}\" is built in", collection.name)));
     }
+    spi::execute("SELECT pg_catalog.pg_advisory_xact_lock($1, $2)", &[LOCK.into(), lock_key(collection.id).into()])?;
     let sql = "SELECT name FROM rag.source WHERE collection_id = $1 ORDER BY name";
     let sources: Vec<String> = spi::select(sql, &[collection.id.into()], |r| r.get(1))?;
     if let Some(first) = sources.first() {
@@ -67,17 +73,61 @@ pub fn delete(collection: &Collection) -> Result<()> {
             .with_detail(format!("Its sources: {}.", sources.join(", ")))
             .with_hint(format!("Drop them first: SELECT rag.drop_source({});", pgrx::spi::quote_literal(first))));
     }
-    spi::execute(&format!("DROP INDEX IF EXISTS rag.{}", index_name(collection.id, collection.model.id)), &[])?;
+    spi::command(&format!("DROP INDEX IF EXISTS rag.{}", index_name(collection.id, collection.model.id)))?;
     spi::execute("DELETE FROM rag.collection WHERE id = $1", &[collection.id.into()])?;
     Ok(())
 }
 
-/// Whether a collection lacks its HNSW index, as after a restore.
+/// Makes the HNSW index of a collection. It is no member of the extension: a dump leaves it out, and [`repair`] makes it
+/// again.
+fn make_index(id: i64, model: &Model) -> Result<()> {
+    let vector = vector_schema()?;
+    let (model_id, dimensions) = (model.id, model.spec.dimensions);
+    spi::command(&format!(
+        "CREATE INDEX {index} ON rag.chunk_embedding
+         USING hnsw ((embedding::{vector}.halfvec({dimensions})) {vector}.halfvec_cosine_ops)
+         WHERE model_id = {model_id} AND collection_id = {id}",
+        index = index_name(id, model_id),
+    ))
+}
+
+/// Names of HNSW indexes and whether each is there and valid, for every collection.
+const INDEXES: &str = "SELECT c.name, x.indisvalid FROM rag.collection c
+      LEFT JOIN pg_catalog.pg_index x ON x.indexrelid = pg_catalog.to_regclass(
+                pg_catalog.format('rag.chunk_embedding_hnsw_%s_%s', c.id, c.model_id))";
+
+/// Whether a collection lacks a valid HNSW index, as after a restore.
 pub fn any_without_index() -> Result<bool> {
-    let sql = "SELECT EXISTS (SELECT FROM rag.collection c
-                 WHERE pg_catalog.to_regclass(
-                    pg_catalog.format('rag.chunk_embedding_hnsw_%s_%s', c.id, c.model_id)) IS NULL)";
-    Ok(spi::select_one(sql, &[], |r| r.get(1))?.unwrap_or(false))
+    let sql = format!("SELECT EXISTS (SELECT FROM ({INDEXES}) i WHERE i.indisvalid IS NOT TRUE)");
+    Ok(spi::select_one(&sql, &[], |r| r.get(1))?.unwrap_or(false))
+}
+
+/// Makes the HNSW indexes that are missing or not valid, and drops those of collections that are gone. Returns what was
+/// done to which index.
+pub fn repair_indexes() -> Result<Vec<(String, String)>> {
+    let mut done = Vec::new();
+    let sql = format!("{INDEXES} WHERE x.indisvalid IS NOT TRUE ORDER BY c.id");
+    let lacking: Vec<(String, bool)> = spi::select(&sql, &[], |r| Ok((r.get(1)?, r.optional::<bool>(2)?.is_some())))?;
+    for (name, invalid) in lacking {
+        let collection = by_name(&name)?;
+        let index = index_name(collection.id, collection.model.id);
+        if invalid {
+            spi::command(&format!("DROP INDEX rag.{index}"))?;
+        }
+        make_index(collection.id, &collection.model)?;
+        done.push((index, if invalid { "rebuilt" } else { "made" }.to_owned()));
+    }
+    let sql = r"SELECT i.relname::text FROM pg_catalog.pg_class i
+                 WHERE i.relnamespace = 'rag'::regnamespace AND i.relkind = 'i'
+                   AND i.relname ~ '^chunk_embedding_hnsw_[0-9]+_[0-9]+$'
+                   AND NOT EXISTS (SELECT FROM rag.collection c
+                        WHERE i.relname = pg_catalog.format('chunk_embedding_hnsw_%s_%s', c.id, c.model_id)) ORDER BY 1";
+    let left: Vec<String> = spi::select(sql, &[], |r| r.get(1))?;
+    for index in left {
+        spi::command(&format!("DROP INDEX rag.{index}"))?;
+        done.push((index, "dropped".to_owned()));
+    }
+    Ok(done)
 }
 
 fn index_name(collection_id: i64, model_id: i64) -> String {

@@ -19,18 +19,25 @@ pub struct Written {
 }
 
 /// Adds a document, or replaces the row of its current version.
-pub fn upsert(source: &Source, document: &Document, options_sha256: &[u8], parser_version: &str) -> Result<Written> {
+pub fn upsert(
+    source: &Source,
+    document: &Document,
+    options_sha256: &[u8],
+    parser_version: &str,
+    acl: Option<&str>,
+) -> Result<Written> {
     // xmax is 0 in a row that this statement inserted.
     let sql = "INSERT INTO rag.document (source_id, uri, external_id, title, media_type, language, project, path,
-                      content_sha256, options_sha256, published_at, parser_version, role, metadata, repaired_bytes)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::timestamptz, $12, $13, $14, $15)
+                      content_sha256, options_sha256, published_at, parser_version, role, metadata, repaired_bytes,
+                      acl)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::timestamptz, $12, $13, $14, $15, $16)
                ON CONFLICT (source_id, uri) WHERE current DO UPDATE SET
                       external_id = excluded.external_id, title = excluded.title, media_type = excluded.media_type,
                       language = excluded.language, project = excluded.project, path = excluded.path,
                       content_sha256 = excluded.content_sha256, options_sha256 = excluded.options_sha256,
                       published_at = excluded.published_at, parser_version = excluded.parser_version,
                       role = excluded.role, metadata = excluded.metadata, repaired_bytes = excluded.repaired_bytes,
-                      fetched_at = excluded.fetched_at
+                      fetched_at = excluded.fetched_at, acl = excluded.acl
                RETURNING id, xmax = 0";
     let args = [
         source.id.into(),
@@ -48,6 +55,7 @@ pub fn upsert(source: &Source, document: &Document, options_sha256: &[u8], parse
         document.role.clone().into(),
         JsonB(Value::Object(document.metadata.clone())).into(),
         (document.repaired_bytes as i64).into(),
+        acl.map(str::to_owned).into(),
     ];
     spi::write(sql, &args, |row| Ok(Written { id: row.get(1)?, new: row.get(2)? }))?
         .pop()

@@ -9,6 +9,7 @@ pub mod chunk;
 pub mod collection;
 pub mod document;
 pub mod embedding;
+pub mod job;
 pub mod model;
 pub mod profile;
 pub mod source;

@@ -17,7 +17,7 @@ pub struct Model {
 
 const COLUMNS: &str = "m.id, m.name, m.path, m.sha256, m.dimensions, m.max_tokens, m.pooling, m.normalize, m.query_prefix, m.passage_prefix";
 
-fn read(row: &Row<'_, '_>) -> Result<Model> {
+fn read(row: &Row) -> Result<Model> {
     let unsigned = |column| row.get::<i32>(column).map(i32::unsigned_abs);
     Ok(Model {
         id: row.get(1)?,

@@ -3,7 +3,7 @@
 //! Table `rag.source`.
 
 use crate::spi::{self, Row};
-use crate::store::collection::Collection;
+use crate::store::collection::{self, Collection};
 use pgrx::JsonB;
 use rag_core::source::{SourceKind, SourceOptions};
 use rag_core::{Error, Kind, Result};
@@ -33,6 +33,8 @@ pub struct Source {
     pub enabled: bool,
     /// Collection.
     pub collection_id: i64,
+    /// Label needed to see it.
+    pub acl: Option<String>,
 }
 
 impl Source {
@@ -43,7 +45,7 @@ impl Source {
     }
 }
 
-fn read(row: &Row<'_, '_>) -> Result<Source> {
+fn read(row: &Row) -> Result<Source> {
     Ok(Source {
         id: row.get(1)?,
         name: row.get(2)?,
@@ -54,21 +56,36 @@ fn read(row: &Row<'_, '_>) -> Result<Source> {
         project: row.optional(7)?,
         enabled: row.get(8)?,
         collection_id: row.get(9)?,
+        acl: row.optional(10)?,
     })
 }
 
-const SELECT: &str = "SELECT id, name, kind, location, options, text_search_config, project, enabled, collection_id
+const SELECT: &str =
+    "SELECT id, name, kind, location, options, text_search_config, project, enabled, collection_id, acl
                         FROM rag.source";
 
-/// The source of a name, locked against other changes of it when `lock`.
-pub fn by_name(name: &str, lock: bool) -> Result<Source> {
-    let sql = format!("{SELECT} WHERE name = $1{}", if lock { " FOR NO KEY UPDATE" } else { "" });
-    let found =
-        if lock { spi::write(&sql, &[name.into()], read)?.pop() } else { spi::select_one(&sql, &[name.into()], read)? };
+/// The source of a name.
+fn by_name(name: &str) -> Result<Source> {
+    existing(name, spi::select_one(&format!("{SELECT} WHERE name = $1"), &[name.into()], read)?)
+}
+
+/// The source of a name, locked against other changes of it.
+pub fn locked(name: &str) -> Result<Source> {
+    existing(name, spi::write(&format!("{SELECT} WHERE name = $1 FOR NO KEY UPDATE"), &[name.into()], read)?.pop())
+}
+
+fn existing(name: &str, found: Option<Source>) -> Result<Source> {
     match found {
         Some(source) => Ok(source),
         None => Err(super::not_found("source", name, &super::names("SELECT name FROM rag.source ORDER BY name")?)),
     }
+}
+
+/// The source of a key, kept from being deleted until the transaction ends.
+pub fn shared(id: i64) -> Result<Source> {
+    spi::write(&format!("{SELECT} WHERE id = $1 FOR KEY SHARE"), &[id.into()], read)?
+        .pop()
+        .ok_or_else(|| Error::new(Kind::InUse, format!("source {id} was dropped meanwhile")))
 }
 
 /// The source of a key.
@@ -94,13 +111,16 @@ pub struct NewSource<'a> {
     pub project: Option<&'a str>,
     /// Authority.
     pub authority: f64,
+    /// Label needed to see it.
+    pub acl: Option<&'a str>,
 }
 
 /// Adds a source and returns its key; `None` when the name is taken.
 pub fn insert(collection: &Collection, new: NewSource<'_>) -> Result<Option<i64>> {
+    collection::share(collection.id)?;
     let sql = "INSERT INTO rag.source (collection_id, name, kind, location, options, text_search_config, project,
-                                       authority)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (name) DO NOTHING RETURNING id";
+                                       authority, acl)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (name) DO NOTHING RETURNING id";
     let args = [
         collection.id.into(),
         new.name.into(),
@@ -110,6 +130,7 @@ pub fn insert(collection: &Collection, new: NewSource<'_>) -> Result<Option<i64>
         new.text_search_config.into(),
         new.project.map(str::to_owned).into(),
         new.authority.into(),
+        new.acl.map(str::to_owned).into(),
     ];
     Ok(spi::write(sql, &args, |row| row.get(1))?.pop())
 }
@@ -129,9 +150,10 @@ pub fn inline(collection: &Collection) -> Result<Source> {
         text_search_config: resolve_config(&defaults.text_search_config)?,
         project: None,
         authority: 1.0,
+        acl: None,
     };
     insert(collection, new)?;
-    let source = by_name(&name, false)?;
+    let source = shared(by_name(&name)?.id)?;
     if source.kind != INLINE || source.collection_id != collection.id {
         return Err(Error::new(Kind::AlreadyExists, format!("the name \"{name}\" is taken by another source"))
             .with_hint("Drop or rename that source: rag.ingest needs the name."));
@@ -162,6 +184,22 @@ pub fn update(
         enabled.into(),
     ];
     spi::execute(sql, &args).map(|_| ())
+}
+
+/// Labels a source and everything that came from it; an empty label means none.
+pub fn label(id: i64, acl: &str) -> Result<()> {
+    let document = "EXISTS (SELECT FROM rag.document d WHERE d.id = t.document_id AND d.source_id = $1)";
+    let chunk = "EXISTS (SELECT FROM rag.chunk c WHERE c.id = t.chunk_id AND c.source_id = $1)";
+    for (table, of_source) in
+        [("source", "t.id = $1"), ("document", "t.source_id = $1"), ("chunk", document), ("chunk_embedding", chunk)]
+    {
+        let sql = format!(
+            "UPDATE rag.{table} t SET acl = nullif($2, '')
+              WHERE {of_source} AND t.acl IS DISTINCT FROM nullif($2, '')"
+        );
+        spi::execute(&sql, &[id.into(), acl.into()])?;
+    }
+    Ok(())
 }
 
 /// Removes a source with everything that came from it; returns the number of its documents.

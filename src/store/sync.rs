@@ -169,6 +169,12 @@ pub fn settle(run: Run, ordinal: i64, state: &str, error: Option<&str>) -> Resul
     spi::execute(sql, &args).map(|_| ())
 }
 
+/// How many items of a run are settled.
+pub fn settled(id: i64) -> Result<i64> {
+    let sql = "SELECT (new + modified + unchanged + failed)::bigint FROM rag.sync WHERE id = $1";
+    Ok(spi::select_one(sql, &[id.into()], |row| row.get(1))?.unwrap_or(0))
+}
+
 /// Adds what a batch came to. Returns how many items are settled, of how many.
 pub fn advance(run: Run, new: i32, modified: i32, failed: i32) -> Result<(i64, i64)> {
     let sql = "UPDATE rag.sync SET new = new + $2, modified = modified + $3, failed = failed + $4 WHERE id = $1

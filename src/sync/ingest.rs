@@ -12,7 +12,7 @@ use crate::spi;
 use crate::store::collection::{self, Collection};
 use crate::store::source::{self, Source};
 use crate::store::{chunk, document, embedding};
-use rag_core::document::{Document, PARSER_VERSION};
+use rag_core::document::{Chunk, Document, PARSER_VERSION};
 use rag_core::protocol::{Input, Priority, Reply, Request};
 use rag_core::provenance::ContentHash;
 use rag_core::source::{Failure, SourceKind, SourceOptions};
@@ -35,6 +35,10 @@ pub struct Task<'a> {
     pub options: &'a SourceOptions,
     /// Hash of what the chunks depend on.
     pub fingerprint: ContentHash,
+    /// Label of what is stored.
+    pub acl: Option<&'a str>,
+    /// Whether chunks get their vectors at once; if not, a job makes those that no equal text has.
+    pub embed: bool,
     /// How long to wait for the engine.
     pub waits: Waits,
 }
@@ -54,6 +58,11 @@ pub struct Stored {
     pub truncated: i32,
 }
 
+/// The text of a chunk that is embedded.
+pub fn render(options: &SourceOptions, fields: EmbedFields<'_>, prefix_cut: bool) -> String {
+    options.embed_template.render(&if prefix_cut { fields.without_prefix() } else { fields })
+}
+
 /// A fresh vector, and whether its text was cut.
 type Fresh = HashMap<ContentHash, (Vec<f32>, bool)>;
 
@@ -63,7 +72,7 @@ impl Task<'_> {
         &self,
         read: Vec<std::result::Result<Box<Document>, Failure>>,
     ) -> Result<Vec<std::result::Result<Stored, Failure>>> {
-        let fresh = self.embed(read.iter().flatten())?;
+        let fresh = if self.embed { self.embed(read.iter().flatten())? } else { Fresh::new() };
         let vector_schema = collection::vector_schema()?;
         let store = |outcome: std::result::Result<Box<Document>, Failure>| {
             let document = outcome?;
@@ -77,7 +86,7 @@ impl Task<'_> {
 
     /// The text of each chunk that is embedded.
     fn texts(&self, document: &Document) -> Vec<String> {
-        let render = |chunk: &rag_core::document::Chunk| {
+        let text = |chunk: &Chunk| {
             let fields = EmbedFields {
                 title: document.title.as_deref(),
                 heading_path: &chunk.heading_path,
@@ -87,9 +96,9 @@ impl Task<'_> {
                 path: document.path.as_deref(),
             };
             let cut = chunk.metadata.get(PREFIX_CUT).and_then(Value::as_bool).unwrap_or(false);
-            self.options.embed_template.render(&if cut { fields.without_prefix() } else { fields })
+            render(self.options, fields, cut)
         };
-        document.chunks.iter().map(render).collect()
+        document.chunks.iter().map(text).collect()
     }
 
     /// Vectors of the texts that have none in the collection.
@@ -132,27 +141,31 @@ impl Task<'_> {
     }
 
     fn store(&self, document: &Document, fresh: &Fresh, vector_schema: &str) -> Result<Stored> {
-        let row = document::upsert(self.source, document, &self.fingerprint.0, PARSER_VERSION)?;
+        let row = document::upsert(self.source, document, &self.fingerprint.0, PARSER_VERSION, self.acl)?;
         let mut old = if row.new { HashMap::new() } else { chunk::existing(row.id)? };
         let identities = chunk::identities(&self.source.name, document);
         let mut truncated = 0;
         for (ordinal, text) in self.texts(document).into_iter().enumerate() {
             let identity = identities[ordinal];
             let kept = old.remove(identity.key.as_bytes());
-            let id = chunk::write(self.source, row.id, document, ordinal, identity, kept)?;
+            let id = chunk::write(self.source, row.id, document, ordinal, identity, kept, self.acl)?;
             let hash = ContentHash::of(&text);
             let cut = match fresh.get(&hash) {
                 Some((vector, cut)) => {
-                    embedding::put(self.collection, vector_schema, id, hash, vector, *cut)?;
+                    embedding::put(self.collection, vector_schema, id, hash, vector, *cut, self.acl)?;
                     *cut
                 }
-                None => match embedding::reuse(self.collection, id, hash)? {
+                None => match embedding::reuse(self.collection, id, hash, self.acl)? {
                     Some(cut) => cut,
                     // The vector was there when the batch began; its chunk has been replaced since.
-                    None => {
+                    None if self.embed => {
                         let (vector, cut) = self.embed_one(text)?;
-                        embedding::put(self.collection, vector_schema, id, hash, &vector, cut)?;
+                        embedding::put(self.collection, vector_schema, id, hash, &vector, cut, self.acl)?;
                         cut
+                    }
+                    None => {
+                        embedding::forget(self.collection, id)?;
+                        false
                     }
                 },
             };
@@ -183,6 +196,8 @@ pub struct Inline {
     pub metadata: Map<String, Value>,
     /// Options as given.
     pub options: Value,
+    /// Label of the document.
+    pub acl: Option<String>,
 }
 
 /// Parses, embeds and stores one document given inline.
@@ -214,7 +229,8 @@ pub fn inline(collection: &Collection, inline: Inline, waits: Waits) -> Result<S
     };
     let Reply::Document(read) = engine_client::ask(&request, waits)? else { return Err(unexpected()) };
     let read = read.map_err(|failure| failure.error)?;
-    let task = Task { source: &source, collection, options: &options, fingerprint, waits };
+    let acl = inline.acl.as_deref();
+    let task = Task { source: &source, collection, options: &options, fingerprint, acl, embed: true, waits };
     let stored = task.store_all(vec![Ok(read)])?.pop();
     stored.ok_or_else(|| Error::internal("nothing was stored"))?.map_err(|failure| failure.error)
 }

@@ -8,6 +8,7 @@
 //! A document that cannot be read or stored costs itself: its error goes to the manifest and its old version stays.
 
 pub mod ingest;
+pub mod job;
 
 use crate::engine_client;
 use crate::error;
@@ -31,13 +32,9 @@ const BATCH_DOCUMENTS: i32 = 64;
 /// Most bytes of one batch, unless one document alone has more.
 const BATCH_BYTES: i64 = 512 << 10;
 
-/// Starts a run over a source. Returns the run's key.
-pub fn begin(name: &str) -> Result<i64> {
-    if spi::in_transaction_block() {
-        return Err(Error::new(Kind::InTransaction, "rag.sync cannot run inside a transaction block")
-            .with_hint("Run CALL rag.sync(...) on its own, not between BEGIN and COMMIT."));
-    }
-    let source = source::by_name(name, true)?;
+/// The source of a name, locked, if it can be synced.
+pub fn syncable(name: &str) -> Result<Source> {
+    let source = source::locked(name)?;
     if source.kind == source::INLINE {
         return Err(Error::unsupported(format!("source \"{name}\" holds inline documents and cannot be synced"))
             .with_hint("Give it new versions of its documents with rag.ingest."));
@@ -48,13 +45,22 @@ pub fn begin(name: &str) -> Result<i64> {
             pgrx::spi::quote_literal(name)
         )));
     }
-    Ok(runs::start(source.id, name, PARSER_VERSION)?.id)
+    Ok(source)
+}
+
+/// Starts a run over a source. Returns the run's key.
+pub fn begin(name: &str) -> Result<i64> {
+    if spi::in_transaction_block() {
+        return Err(Error::new(Kind::InTransaction, "rag.sync cannot run inside a transaction block")
+            .with_hint("Run CALL rag.sync(...) on its own, or queue it: SELECT rag.enqueue_sync(...);"));
+    }
+    Ok(runs::start(syncable(name)?.id, name, PARSER_VERSION)?.id)
 }
 
 /// Lists the source of a run into its manifest.
 pub fn list(run_id: i64, allowed_paths: Vec<String>, waits: Waits) -> Result<()> {
     let run = runs::running(run_id)?;
-    let source = source::by_id(run.source_id)?;
+    let source = source::shared(run.source_id)?;
     let collection = collection::by_id(source.collection_id)?;
     let spec = spec_of(&source, allowed_paths)?;
     let options = options_sha256(&source, &collection, &source.options);
@@ -76,13 +82,13 @@ pub fn list(run_id: i64, allowed_paths: Vec<String>, waits: Waits) -> Result<()>
 
 /// Reads and stores some of a run's pending documents; ends the run when there are none. Returns whether there may be
 /// more.
-pub fn batch(run_id: i64, allowed_paths: Vec<String>, waits: Waits) -> Result<bool> {
+pub fn batch(run_id: i64, embed: bool, allowed_paths: Vec<String>, waits: Waits) -> Result<bool> {
     let run = runs::running(run_id)?;
     if !runs::is_listed(run)? {
         return Err(Error::new(Kind::NotReady, format!("sync {run_id} has not listed its source"))
             .with_hint("Use CALL rag.sync, which takes the steps in order."));
     }
-    let source = source::by_id(run.source_id)?;
+    let source = source::shared(run.source_id)?;
     let pending = runs::pending(run, BATCH_DOCUMENTS, BATCH_BYTES)?;
     if pending.is_empty() {
         finish(run, &source)?;
@@ -107,7 +113,9 @@ pub fn batch(run_id: i64, allowed_paths: Vec<String>, waits: Waits) -> Result<bo
         return Err(Error::internal(format!("{} items gave {} documents", pending.len(), read.len())));
     }
     let fingerprint = options_sha256(&source, &collection, &source.options);
-    let task = ingest::Task { source: &source, collection: &collection, options: &options, fingerprint, waits };
+    let (source_of, acl) = (&source, source.acl.as_deref());
+    let task =
+        ingest::Task { source: source_of, collection: &collection, options: &options, fingerprint, acl, embed, waits };
     let (mut new, mut modified, mut failed) = (0, 0, 0);
     for (pending, stored) in pending.iter().zip(task.store_all(read)?) {
         let (state, count, error) = match stored {

@@ -2,15 +2,19 @@
 
 //! The launcher: one small background worker per cluster that keeps the engine running.
 //!
-//! It owns the lock, the listening socket and the engine's process; it connects to no database, so it blocks no DROP
+//! It owns the lock, the listening socket, the mailbox and the engine's process; it connects to no database, so it blocks no DROP
 //! DATABASE, and holds no model, so it has nothing to die of: the death of a background worker by a signal would
 //! restart every session. Because the socket is the launcher's, clients that connect while the engine restarts wait in
 //! its backlog instead of failing.
 //!
+//! Starting workers for jobs is the [`Dispatcher`]'s. A backend that found the engine hung says so by the mailbox, and the
+//! launcher replaces the engine.
+//!
 //! The engine cannot outlive it: the kernel kills the engine when its parent dies, and the engine itself ends when its
 //! standard input closes.
 
-use super::{FOLDER, LOCK, SOCKET, STATUS};
+use super::dispatcher::Dispatcher;
+use super::{FOLDER, LOCK, MAILBOX, Message, SOCKET, STATUS};
 use crate::guc::{self, EngineSettings};
 use pgrx::bgworkers::{BackgroundWorker, SignalWakeFlags};
 use pgrx::{pg_guard, pg_sys};
@@ -19,7 +23,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -49,6 +53,8 @@ pub extern "C-unwind" fn pg_rag_launcher_main(_arg: pg_sys::Datum) {
 struct Launcher {
     _lock: File,
     listener: UnixListener,
+    mailbox: UnixDatagram,
+    dispatcher: Dispatcher,
     engine: Option<(Child, Instant)>,
     next_start: Instant,
     started_before: bool,
@@ -67,18 +73,24 @@ impl Launcher {
         if !take_lock(&lock) {
             return Ok(None);
         }
-        match std::fs::remove_file(SOCKET) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        for socket in [SOCKET, MAILBOX] {
+            match std::fs::remove_file(socket) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
         }
         // The folder is closed to others, so the socket's own mode may be set after it exists.
         let listener = UnixListener::bind(SOCKET)?;
         std::fs::set_permissions(SOCKET, std::fs::Permissions::from_mode(0o600))?;
+        let mailbox = UnixDatagram::bind(MAILBOX)?;
+        mailbox.set_nonblocking(true)?;
         let state = Supervision { launcher_pid: std::process::id(), ..Supervision::default() };
         let now = Instant::now();
         Ok(Some(Self {
             _lock: lock,
             listener,
+            mailbox,
+            dispatcher: Dispatcher::default(),
             engine: None,
             next_start: now,
             started_before: false,
@@ -89,11 +101,14 @@ impl Launcher {
 
     fn run(&mut self) {
         loop {
+            self.read_mail();
             self.reap();
             self.start_when_due();
-            let pause = self.engine.is_none().then(|| self.next_start.saturating_duration_since(Instant::now()));
-            // With an engine at work there is nothing to do until a signal comes.
-            if !BackgroundWorker::wait_latch(pause.map(|p| p.max(Duration::from_millis(1)))) {
+            let jobs = self.dispatcher.run();
+            let start = self.engine.is_none().then(|| self.next_start.saturating_duration_since(Instant::now()));
+            // With an engine at work and no jobs there is nothing to do until a signal or a message comes.
+            let pause = [jobs, start].into_iter().flatten().min();
+            if !wait(self.mailbox.as_raw_fd(), pause.map(|p| p.max(Duration::from_millis(1)))) {
                 break;
             }
             if BackgroundWorker::sighup_received() {
@@ -103,6 +118,20 @@ impl Launcher {
             }
         }
         self.stop();
+    }
+
+    /// Takes all messages. Those that say there is work only have to wake the launcher.
+    fn read_mail(&mut self) {
+        let mut text = [0; 64];
+        while let Ok(length) = self.mailbox.recv(&mut text) {
+            let Some(Message::Hung(pid)) = text.get(..length).and_then(Message::parse) else { continue };
+            if let Some((child, _)) = self.engine.as_mut().filter(|(child, _)| child.id() == pid) {
+                pgrx::log!("pg_rag launcher: engine {pid} does not answer any more and is replaced");
+                if let Err(error) = child.kill() {
+                    pgrx::log!("pg_rag launcher: could not stop the engine: {error}");
+                }
+            }
+        }
     }
 
     /// Settings that kept the engine from starting, or from loading its models, may be right now.
@@ -166,7 +195,7 @@ impl Launcher {
                 pgrx::log!("pg_rag launcher: could not stop the engine: {error}");
             }
         }
-        for file in [SOCKET, STATUS] {
+        for file in [SOCKET, MAILBOX, STATUS] {
             let _ = std::fs::remove_file(file);
         }
     }
@@ -182,6 +211,25 @@ impl Launcher {
             pgrx::log!("pg_rag launcher: could not write \"{STATUS}\": {error}");
         }
     }
+}
+
+/// Waits for a signal, a message or the time; false when this worker is to end.
+fn wait(mailbox: i32, pause: Option<Duration>) -> bool {
+    let wanted = pg_sys::WL_LATCH_SET | pg_sys::WL_EXIT_ON_PM_DEATH | pg_sys::WL_SOCKET_READABLE;
+    let (wanted, time) = match pause {
+        Some(pause) => (wanted | pg_sys::WL_TIMEOUT, pause.as_millis().clamp(1, 3_600_000) as i64),
+        None => (wanted, -1),
+    };
+    // SAFETY: MyLatch is this process's own latch, and the mailbox is open as long as the launcher.
+    unsafe {
+        let (latch, reason) = (pg_sys::MyLatch, pg_sys::PG_WAIT_EXTENSION);
+        let happened = pg_sys::WaitLatchOrSocket(latch, wanted as i32, mailbox, time as _, reason);
+        if happened as u32 & pg_sys::WL_LATCH_SET != 0 {
+            pg_sys::ResetLatch(latch);
+        }
+    }
+    pgrx::check_for_interrupts!();
+    !BackgroundWorker::sigterm_received()
 }
 
 /// Takes the exclusive lock. A backend that is just looking holds it shared for a moment, hence the second tries.
@@ -212,6 +260,7 @@ fn spawn(settings: &EngineSettings, listener: &UnixListener) -> io::Result<Child
         .args(["--onnxruntime", &settings.onnxruntime])
         .args(["--threads", &settings.threads.to_string()])
         .args(["--parse-workers", &settings.parse_workers.to_string()])
+        .args(["--memory-limit", &settings.memory_limit.to_string()])
         .env_clear()
         .stdin(Stdio::piped());
     // SAFETY: only async-signal-safe calls between fork and exec.

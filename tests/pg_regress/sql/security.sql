@@ -2,16 +2,18 @@
 CREATE ROLE rag_test_reader;
 GRANT USAGE ON SCHEMA rag TO rag_test_reader;
 GRANT SELECT ON rag.chunk, rag.document, rag.source, rag.collection, rag.chunk_embedding, rag.model, rag.profile,
-                rag.sources, rag.documents, rag.chunks TO rag_test_reader;
+                rag.acl, rag.sources, rag.documents, rag.chunks TO rag_test_reader;
 GRANT EXECUTE ON FUNCTION rag.search, rag.health, rag.rrf, rag.embed, rag.embed_query, rag.count_tokens TO rag_test_reader;
 CREATE ROLE rag_test_ingester IN ROLE rag_test_reader;
 GRANT INSERT, UPDATE, DELETE ON rag.source, rag.document, rag.chunk, rag.chunk_embedding TO rag_test_ingester;
 GRANT SELECT, INSERT, UPDATE, DELETE ON rag.sync, rag.sync_item TO rag_test_ingester;
-GRANT SELECT ON rag.status TO rag_test_ingester;
+GRANT SELECT, INSERT, UPDATE ON rag.job TO rag_test_ingester;
+GRANT SELECT ON rag.job_failure, rag.status, rag.jobs, rag.failed_jobs TO rag_test_ingester;
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA rag TO rag_test_ingester;
 GRANT EXECUTE ON FUNCTION rag.add_source, rag.alter_source, rag.drop_source, rag.sync_begin, rag.sync_list, rag.sync_batch,
-                          rag.sync_fail, rag.ingest(text, text, text, jsonb, text, jsonb),
-                          rag.ingest(bytea, text, text, jsonb, text, jsonb) TO rag_test_ingester;
+                          rag.sync_fail, rag.enqueue_sync, rag.retry,
+                          rag.ingest(text, text, text, jsonb, text, jsonb, text),
+                          rag.ingest(bytea, text, text, jsonb, text, jsonb, text) TO rag_test_ingester;
 GRANT EXECUTE ON PROCEDURE rag.sync TO rag_test_ingester;
 
 SET ROLE rag_test_ingester;
@@ -25,8 +27,7 @@ CALL rag.sync('inline');
 RESET ROLE;
 
 -- what a policy hides is neither found nor counted
-ALTER TABLE rag.document ENABLE ROW LEVEL SECURITY;
-CREATE POLICY red ON rag.document USING (metadata->>'team' = 'red');
+CREATE POLICY red ON rag.document AS RESTRICTIVE USING (metadata->>'team' = 'red');
 SET ROLE rag_test_reader;
 SELECT uri FROM rag.search('green apples') ORDER BY rank;
 -- one visible document: idf = ln(1 + 0.5 / 1.5), its length is the mean, tf is 1
@@ -34,7 +35,50 @@ SELECT round(bm25_score::numeric, 6) = round(ln(1 + 0.5 / 1.5)::numeric * 2.2 / 
   FROM rag.search('apples', mode => 'bm25');
 RESET ROLE;
 DROP POLICY red ON rag.document;
-ALTER TABLE rag.document DISABLE ROW LEVEL SECURITY;
+
+-- labels: seen by roles that have them and their members, by nobody else, wherever one looks
+CREATE ROLE rag_test_legal IN ROLE rag_test_ingester;
+CREATE ROLE rag_test_alice IN ROLE rag_test_legal;
+INSERT INTO rag.acl VALUES ('rag_test_legal', 'legal'), ('rag_test_gone', 'legal');
+SELECT public.fixtures() || '/docs' AS docs \gset
+SET ROLE rag_test_legal;
+SELECT chunks FROM rag.ingest('Golden apples are a secret.', 'gold.txt', 'text', acl => 'legal');
+SELECT chunks FROM rag.ingest('Silver apples are one too.', 'silver.txt', 'text', acl => 'board');
+SELECT rag.add_source('contracts', 'markdown', :'docs', acl => 'legal') > 0 AS added;
+CALL rag.sync('contracts');
+SET ROLE rag_test_alice;
+SELECT uri FROM rag.search('golden apples', 1);
+SELECT DISTINCT source FROM rag.search('ship', 50, mode => 'dense') ORDER BY 1;
+SELECT role, label FROM rag.acl;
+SET ROLE rag_test_ingester;
+SELECT uri FROM rag.search('golden apples') ORDER BY rank;
+SELECT count(*) FROM rag.search('ship bread water', 50);
+SELECT name FROM rag.sources;
+SELECT uri FROM rag.documents ORDER BY uri;
+SELECT count(*) FROM rag.chunks WHERE source = 'contracts';
+SELECT count(*) FROM rag.status WHERE source = 'contracts';
+SELECT count(*) AS vectors FROM rag.chunk_embedding WHERE acl IS NOT NULL;
+SELECT (SELECT count(*) FROM rag.sync) AS runs, (SELECT count(*) FROM rag.sync_item) AS items, (SELECT count(*) FROM rag.acl) AS labels;
+SELECT rag.drop_source('contracts');
+SELECT rag.alter_source('contracts', acl => '');
+SELECT rag.enqueue_sync('contracts');
+CALL rag.sync('contracts');
+SELECT chunks FROM rag.ingest('Golden apples, stolen.', 'gold.txt', 'text');
+INSERT INTO rag.job (kind, source_id, requested_by) SELECT 'sync', id, 'postgres' FROM rag.source WHERE name = 'inline';
+-- a new label holds at once, for everything
+RESET ROLE;
+SELECT rag.alter_source('contracts', acl => 'board');
+SELECT rag.alter_source('inline', acl => 'board');
+SET ROLE rag_test_alice;
+SELECT count(*) FROM rag.search('ship bread water', 50);
+SELECT count(*) FROM rag.chunk_embedding WHERE acl = 'board';
+RESET ROLE;
+SELECT rag.alter_source('contracts', acl => '');
+SET ROLE rag_test_reader;
+SELECT count(*) > 0 AS visible FROM rag.search('ship bread water', 50, '{"source": "contracts"}');
+RESET ROLE;
+SELECT rag.drop_source('contracts') > 0 AS dropped;
+DELETE FROM rag.acl;
 
 -- operators and functions of somebody else are not taken for PostgreSQL's own
 CREATE FUNCTION public.stolen() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'hijacked'; END $$;
@@ -82,5 +126,5 @@ COMMIT;
 SELECT uri FROM rag.search('blue apples', 1);
 
 SELECT rag.drop_source(name) FROM rag.sources ORDER BY name;
-DROP OWNED BY rag_test_ingester, rag_test_reader;
-DROP ROLE rag_test_ingester, rag_test_reader;
+DROP OWNED BY rag_test_ingester, rag_test_reader, rag_test_legal, rag_test_alice;
+DROP ROLE rag_test_alice, rag_test_legal, rag_test_ingester, rag_test_reader;

@@ -197,6 +197,11 @@ impl Cluster {
         Ok(self.config().connect(NoTls)?)
     }
 
+    /// A new session as superuser in another database.
+    pub fn connect_to(&self, database: &str) -> TestResult<Client> {
+        Ok(self.config().dbname(database).connect(NoTls)?)
+    }
+
     /// A new session as soon as the server takes one, for instance after a crash.
     pub fn reconnect(&self) -> TestResult<Client> {
         let mut client = None;

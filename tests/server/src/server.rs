@@ -107,6 +107,9 @@ impl Server {
             if fresh.exists() {
                 fs::remove_dir_all(&fresh)?;
             }
+            // The folder for temporary files may be closed to the server's user.
+            fs::create_dir(&fresh)?;
+            self.give(&fresh)?;
             run(self
                 .program("initdb")
                 .args([

@@ -1,77 +1,57 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! The only door to SQL.
+//! What holds around statements: settings that end with a block, one snapshot for many queries, subtransactions.
 //!
-//! Typed rows in, parameters out, errors as [`rag_core::Error`]. Also the two things around a statement that need
-//! unsafe calls: settings that end with a block, and subtransactions. Every statement gets its values as parameters;
-//! whoever builds statement text may only put whitelisted identifiers and numbers into it.
+//! Owns everything that PostgreSQL undoes by nesting. Each scope closes itself on success and on an error returned; when
+//! a PostgreSQL error passes by, the end of the (sub)transaction closes what is PostgreSQL's, and a destructor what is
+//! ours.
 
 use crate::error;
-use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::panic::CaughtError;
-use pgrx::spi::{Spi, SpiHeapTupleData};
-use pgrx::{FromDatum, IntoDatum, PgTryBuilder, pg_sys};
+use pgrx::{PgTryBuilder, pg_sys};
 use rag_core::{Error, Result};
+use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::panic::AssertUnwindSafe;
 
-/// One row of a result, read by position from 1.
-pub struct Row<'a, 'conn> {
-    tuple: &'a SpiHeapTupleData<'conn>,
+thread_local! {
+    /// Whether a snapshot scope is open.
+    static READ_ONLY: Cell<bool> = const { Cell::new(false) };
 }
 
-impl Row<'_, '_> {
-    /// A value that may be null.
-    pub fn optional<T: FromDatum + IntoDatum>(&self, column: usize) -> Result<Option<T>> {
-        self.tuple.get::<T>(column).map_err(internal)
+/// Whether a snapshot scope is open.
+pub fn is_read_only() -> bool {
+    READ_ONLY.get()
+}
+
+/// The error of a write inside a snapshot scope.
+pub fn forbid_in_snapshot(sql: &str) -> Result<()> {
+    match is_read_only() {
+        true => Err(Error::internal(format!("a search may not run \"{sql:.60}\""))),
+        false => Ok(()),
     }
+}
 
-    /// A value that may not be null.
-    pub fn get<T: FromDatum + IntoDatum>(&self, column: usize) -> Result<T> {
-        self.optional(column)?.ok_or_else(|| Error::internal(format!("column {column} is null")))
+/// Runs `body` with all its queries reading by one snapshot, that of the calling statement. A write inside is an error.
+pub fn snapshot<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+    struct Scope(bool);
+    impl Drop for Scope {
+        fn drop(&mut self) {
+            READ_ONLY.set(self.0);
+        }
     }
-}
-
-fn internal(error: pgrx::spi::SpiError) -> Error {
-    Error::internal(format!("SPI: {error}"))
-}
-
-/// Runs a query and reads its rows.
-pub fn select<T>(
-    sql: &str,
-    args: &[DatumWithOid<'_>],
-    mut read: impl FnMut(&Row<'_, '_>) -> Result<T>,
-) -> Result<Vec<T>> {
-    Spi::connect(|client| {
-        let table = client.select(sql, None, args).map_err(internal)?;
-        table.map(|tuple| read(&Row { tuple: &tuple })).collect()
-    })
-}
-
-/// Runs a query that gives at most one row.
-pub fn select_one<T>(
-    sql: &str,
-    args: &[DatumWithOid<'_>],
-    read: impl FnMut(&Row<'_, '_>) -> Result<T>,
-) -> Result<Option<T>> {
-    Ok(select(sql, args, read)?.into_iter().next())
-}
-
-/// Runs a statement that writes; reads the rows it returns.
-pub fn write<T>(
-    sql: &str,
-    args: &[DatumWithOid<'_>],
-    mut read: impl FnMut(&Row<'_, '_>) -> Result<T>,
-) -> Result<Vec<T>> {
-    Spi::connect_mut(|client| {
-        let table = client.update(sql, None, args).map_err(internal)?;
-        table.map(|tuple| read(&Row { tuple: &tuple })).collect()
-    })
-}
-
-/// Runs a statement that writes and returns the number of rows it touched.
-pub fn execute(sql: &str, args: &[DatumWithOid<'_>]) -> Result<u64> {
-    Spi::connect_mut(|client| client.update(sql, None, args).map(|table| table.len() as u64).map_err(internal))
+    // SAFETY: pushed here and popped below; when an error passes by, the end of the (sub)transaction pops it.
+    unsafe {
+        let current =
+            if pg_sys::ActiveSnapshotSet() { pg_sys::GetActiveSnapshot() } else { pg_sys::GetTransactionSnapshot() };
+        pg_sys::PushActiveSnapshot(current);
+    }
+    let scope = Scope(READ_ONLY.replace(true));
+    let result = body();
+    drop(scope);
+    // SAFETY: the one that was pushed above.
+    unsafe { pg_sys::PopActiveSnapshot() };
+    result
 }
 
 /// Whether the session is between BEGIN and COMMIT.

@@ -1,0 +1,63 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- References between the tables. Not foreign keys: their checks exist before the rows of a dump are loaded, because they
+-- come with CREATE EXTENSION, and pg_restore -j loads tables in no order, so that a parallel restore would fail. Deletes
+-- cascade and are refused by these triggers; that a new row's parent exists is ensured by the functions that
+-- write it, which lock the parent.
+
+CREATE FUNCTION rag.cascade_delete() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    CASE TG_TABLE_NAME
+        WHEN 'source' THEN
+            DELETE FROM rag.sync t USING gone g WHERE t.source_id = g.id;
+            DELETE FROM rag.job t USING gone g WHERE t.source_id = g.id;
+            DELETE FROM rag.document t USING gone g WHERE t.source_id = g.id;
+        WHEN 'sync' THEN
+            DELETE FROM rag.sync_item t USING gone g WHERE t.sync_id = g.id;
+        WHEN 'document' THEN
+            DELETE FROM rag.chunk t USING gone g WHERE t.document_id = g.id;
+        WHEN 'chunk' THEN
+            DELETE FROM rag.chunk_embedding t USING gone g WHERE t.chunk_id = g.id;
+        WHEN 'job' THEN
+            DELETE FROM rag.job_failure t USING gone g WHERE t.job_id = g.id;
+    END CASE;
+    RETURN NULL;
+END
+$function$;
+COMMENT ON FUNCTION rag.cascade_delete() IS 'trigger: deletes what belongs to deleted rows';
+
+CREATE TRIGGER cascade_delete AFTER DELETE ON rag.source REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION rag.cascade_delete();
+CREATE TRIGGER cascade_delete AFTER DELETE ON rag.sync REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION rag.cascade_delete();
+CREATE TRIGGER cascade_delete AFTER DELETE ON rag.document REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION rag.cascade_delete();
+CREATE TRIGGER cascade_delete AFTER DELETE ON rag.chunk REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION rag.cascade_delete();
+CREATE TRIGGER cascade_delete AFTER DELETE ON rag.job REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION rag.cascade_delete();
+
+CREATE FUNCTION rag.refuse_delete() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    used boolean;
+BEGIN
+    CASE TG_TABLE_NAME
+        WHEN 'collection' THEN
+            used := EXISTS (SELECT FROM rag.source s WHERE s.collection_id = OLD.id);
+        WHEN 'model' THEN
+            used := EXISTS (SELECT FROM rag.collection c WHERE c.model_id = OLD.id)
+                    OR EXISTS (SELECT FROM rag.chunk_embedding e WHERE e.model_id = OLD.id);
+    END CASE;
+    IF used THEN
+        RAISE foreign_key_violation USING MESSAGE = format('%s "%s" is in use', TG_TABLE_NAME, OLD.name);
+    END IF;
+    RETURN OLD;
+END
+$function$;
+COMMENT ON FUNCTION rag.refuse_delete() IS 'trigger: refuses to delete a row that others refer to';
+
+CREATE TRIGGER refuse_delete BEFORE DELETE ON rag.collection FOR EACH ROW EXECUTE FUNCTION rag.refuse_delete();
+CREATE TRIGGER refuse_delete BEFORE DELETE ON rag.model FOR EACH ROW EXECUTE FUNCTION rag.refuse_delete();

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! Plans that a session keeps.
+//!
+//! Owns a small cache by statement text and parameter types; the least recently used plan goes when it is full. Plans
+//! stay right without us: PostgreSQL plans them anew when an object they use, the role or the search path changes. Within a
+//! snapshot (a search) they are planned for their values each time: whether an index or a scan of everything is right
+//! depends on the filter.
+
+use super::scope;
+use pgrx::datum::DatumWithOid;
+use pgrx::pg_sys;
+use rag_core::{Error, Result};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::ffi::CString;
+
+/// Plans kept; a session that syncs and searches uses about forty.
+const KEPT: usize = 64;
+
+struct Plan {
+    sql: String,
+    types: Vec<pg_sys::Oid>,
+    custom: bool,
+    plan: pg_sys::SPIPlanPtr,
+}
+
+thread_local! {
+    /// Most recently used last.
+    static PLANS: RefCell<VecDeque<Plan>> = const { RefCell::new(VecDeque::new()) };
+}
+
+/// The plan of a statement. It must be used before the next one is asked for.
+pub fn prepare(sql: &str, args: &[DatumWithOid<'_>]) -> Result<pg_sys::SPIPlanPtr> {
+    let mut types: Vec<pg_sys::Oid> = args.iter().map(DatumWithOid::oid).collect();
+    let custom = scope::is_read_only();
+    let is_it = |p: &Plan| p.sql == sql && p.types == types && p.custom == custom;
+    let known = PLANS.with_borrow_mut(|plans| {
+        let found = plans.iter().rposition(is_it).and_then(|at| plans.remove(at))?;
+        let plan = found.plan;
+        plans.push_back(found);
+        Some(plan)
+    });
+    if let Some(plan) = known {
+        return Ok(plan);
+    }
+    let text = CString::new(sql).map_err(|_| Error::internal("a statement has a NUL"))?;
+    let count = i32::try_from(types.len()).map_err(|_| Error::internal("a statement has too many parameters"))?;
+    let options = if custom { pg_sys::CURSOR_OPT_CUSTOM_PLAN } else { 0 };
+    // SAFETY: the caller is inside an SPI connection; text and types live through the call.
+    let plan = unsafe {
+        let plan = pg_sys::SPI_prepare_cursor(text.as_ptr(), count, types.as_mut_ptr(), options as i32);
+        if plan.is_null() || pg_sys::SPI_keepplan(plan) != 0 {
+            let code = pg_sys::SPI_result;
+            return Err(Error::internal(format!("SPI could not prepare a statement: {code}")));
+        }
+        plan
+    };
+    let oldest = PLANS.with_borrow_mut(|plans| {
+        plans.push_back(Plan { sql: sql.to_owned(), types, custom, plan });
+        if plans.len() > KEPT { plans.pop_front() } else { None }
+    });
+    if let Some(oldest) = oldest {
+        // SAFETY: a kept plan of this session; a cursor that still runs it holds its own reference.
+        unsafe { pg_sys::SPI_freeplan(oldest.plan) };
+    }
+    Ok(plan)
+}

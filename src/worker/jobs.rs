@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! The job worker: one background worker per database that has jobs; it ends when no job is due.
+//!
+//! Owns the transactions of a job: the attempt begins in one, each step of the work is one, and its end or its failure
+//! is one, so that a step which aborts takes nothing along but itself. What a job does is [`crate::sync::job`]'s. Steps run
+//! with the rights of the role that queued the job. The worker must not wait idly: while it is connected, its database
+//! cannot be dropped or used as a template.
+
+use super::marks;
+use crate::error;
+use crate::guc;
+use crate::spi;
+use crate::store::job::{self, Job};
+use crate::sync::job::{Attempt, Step};
+use pgrx::pg_sys::panic::CaughtError;
+use pgrx::{FromDatum, PgTryBuilder, check_for_interrupts, pg_guard, pg_sys};
+use rag_core::{Error, Kind, Result};
+use std::ffi::{CString, c_int};
+use std::panic::AssertUnwindSafe;
+
+/// Name of the entry point.
+pub const FUNCTION: &str = "pg_rag_jobs_main";
+
+/// Held for the session by the one worker of a database: "pg_rag_j" in ASCII.
+const LOCK: i64 = 0x7067_5f72_6167_5f6a;
+
+unsafe extern "C-unwind" {
+    // PostgreSQL's own handlers. The bindings' functions of these names are wrappers that no signal may call.
+    fn die(signal: c_int);
+    fn SignalHandlerForConfigReload(signal: c_int);
+}
+
+/// Entry point of the background worker.
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pg_rag_jobs_main(arg: pg_sys::Datum) {
+    // SAFETY: the launcher registers this worker with the key of a database.
+    let database = unsafe { pg_sys::Oid::from_datum(arg, false) }.unwrap_or(pg_sys::InvalidOid);
+    handle(libc::SIGTERM, die);
+    handle(libc::SIGHUP, SignalHandlerForConfigReload);
+    // SAFETY: what every worker does first, in this order.
+    unsafe {
+        pg_sys::BackgroundWorkerUnblockSignals();
+        pg_sys::BackgroundWorkerInitializeConnectionByOid(database, pg_sys::InvalidOid, 0);
+    }
+    let database = database.to_u32();
+    match work(database) {
+        Ok(()) => {}
+        // Its mark stays, so that another worker tries again.
+        Err((_, error)) => pgrx::log!("pg_rag job worker: {}", error.message),
+    }
+}
+
+/// Installs a handler. The default one of a worker raises its error in the middle of whatever runs.
+fn handle(signal: c_int, handler: unsafe extern "C-unwind" fn(c_int)) {
+    // SAFETY: a zeroed action is a valid one, and the handler is PostgreSQL's own for this signal.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as usize;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigemptyset(&raw mut action.sa_mask);
+        libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+    }
+}
+
+/// A value, or an error with its SQLSTATE.
+type Outcome<T> = std::result::Result<T, (String, Error)>;
+
+/// Runs jobs until none is due.
+fn work(database: u32) -> Outcome<()> {
+    let clear = || marks::clear(database).map_err(|e| error::failure(Error::io(marks::FOLDER, &e)));
+    if !transaction(None, || Ok(job::is_installed()? && job::lock(LOCK)?))? {
+        // Without the extension there is nothing to do, and beside another worker neither.
+        return clear();
+    }
+    transaction(None, job::recover)?;
+    loop {
+        check_for_interrupts!();
+        reload();
+        if let Some(job) = transaction(None, job::claim)? {
+            run(&job)?;
+            continue;
+        }
+        // Whoever commits a job sets the mark afterwards: either the mark comes after this, or the job is seen below.
+        clear()?;
+        match transaction(None, job::next_due)? {
+            Some(0) => {}
+            Some(milliseconds) => {
+                let later = marks::set(database, milliseconds.unsigned_abs());
+                return later.map_err(|e| error::failure(Error::io(marks::FOLDER, &e)));
+            }
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Runs one attempt and records its end.
+fn run(job: &Job) -> Outcome<()> {
+    report(Some(&format!("pg_rag {} \"{}\"", job.work.name(), job.source)));
+    let attempted = attempt(job);
+    report(None);
+    match attempted {
+        Ok(()) => transaction(None, || job::finish(job)),
+        Err((sqlstate, error)) => {
+            pgrx::log!(
+                "pg_rag job {} ({} \"{}\"), attempt {}: {}",
+                job.id,
+                job.work.name(),
+                job.source,
+                job.attempt,
+                error.message
+            );
+            transaction(None, || job::fail(job, &sqlstate, &error))
+        }
+    }
+}
+
+fn attempt(job: &Job) -> Outcome<()> {
+    let role = transaction(None, || role(&job.requested_by))?;
+    let mut attempt = Attempt::new(job.clone());
+    loop {
+        check_for_interrupts!();
+        reload();
+        let (paths, waits) = (guc::allowed_paths(), guc::waits());
+        let step = match attempt.outside(waits) {
+            Ok(()) => transaction(Some(role), || attempt.step(paths, waits)),
+            Err(error) => Err(error::failure(error)),
+        };
+        match step {
+            Ok(Step::More(progress)) => transaction(None, || job::renew(job, progress))?,
+            Ok(Step::Done) => return Ok(()),
+            Err(failure) => {
+                // The run of a sync must not stay open; that it cannot be closed is the lesser news.
+                let _ = transaction(Some(role), || attempt.abandon(&failure.1.message));
+                return Err(failure);
+            }
+        }
+    }
+}
+
+/// The role of a name.
+fn role(name: &str) -> Result<pg_sys::Oid> {
+    let text = CString::new(name).map_err(|_| Error::internal("the name of a role has a NUL"))?;
+    // SAFETY: a look into a catalog, in a transaction.
+    match unsafe { pg_sys::get_role_oid(text.as_ptr(), true) } {
+        pg_sys::InvalidOid => {
+            Err(Error::new(Kind::NotFound, format!("role \"{name}\" that queued the job does not exist any more"))
+                .with_hint("Queue it again: SELECT rag.retry(job_id) FROM rag.failed_jobs;"))
+        }
+        role => Ok(role),
+    }
+}
+
+/// Runs `body` in a transaction of its own, with the rights of `role` if one is given.
+///
+/// An error of ours or of PostgreSQL undoes it and is returned; the end of this process (a stop, a terminated backend) is
+/// not an error and does not return.
+fn transaction<T>(role: Option<pg_sys::Oid>, body: impl FnOnce() -> Result<T>) -> Outcome<T> {
+    // SAFETY: the calls of a worker's transaction in their order; the abort resets user, snapshot and memory.
+    unsafe {
+        pg_sys::SetCurrentStatementStartTimestamp();
+        pg_sys::StartTransactionCommand();
+        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+        let (mut user, mut context) = (pg_sys::InvalidOid, 0);
+        pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
+        if let Some(role) = role {
+            pg_sys::SetUserIdAndSecContext(role, context | pg_sys::SECURITY_LOCAL_USERID_CHANGE as c_int);
+        }
+        let result: Outcome<T> = PgTryBuilder::new(AssertUnwindSafe(|| {
+            let value = spi::guarded(body).map_err(error::failure)?;
+            pg_sys::SetUserIdAndSecContext(user, context);
+            pg_sys::PopActiveSnapshot();
+            // Deferred constraints are checked here, so this can fail like any statement.
+            pg_sys::CommitTransactionCommand();
+            Ok(value)
+        }))
+        .catch_others(|caught: CaughtError| Err(error::failure_of(&caught)))
+        .execute();
+        if result.is_err() {
+            pg_sys::AbortCurrentTransaction();
+        }
+        pg_sys::pgstat_report_stat(true);
+        result
+    }
+}
+
+/// Says in pg_stat_activity what is being done.
+fn report(doing: Option<&str>) {
+    let text = doing.and_then(|text| CString::new(text).ok());
+    let state = match text {
+        Some(_) => pg_sys::BackendState::STATE_RUNNING,
+        None => pg_sys::BackendState::STATE_IDLE,
+    };
+    // SAFETY: the text is copied.
+    unsafe { pg_sys::pgstat_report_activity(state, text.as_ref().map_or(std::ptr::null(), |t| t.as_ptr())) };
+}
+
+/// Follows changes of the configuration.
+fn reload() {
+    // SAFETY: the flag is set by this process's own handler.
+    unsafe {
+        if pg_sys::ConfigReloadPending != 0 {
+            pg_sys::ConfigReloadPending = 0;
+            pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP);
+        }
+    }
+}
