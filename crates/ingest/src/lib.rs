@@ -35,20 +35,37 @@ pub fn list(spec: &SourceSpec, emit: &mut dyn FnMut(Vec<Item>, Vec<Failure>) -> 
     source::list(spec, emit)
 }
 
-/// Reads, parses and chunks one listed item.
+/// The bytes of one listed item, as they are now.
 ///
 /// A file that changed since it was listed is read as it is now, and the document carries the hash of what was read; a
-/// record whose bytes changed is a failure, because its offset means nothing any more.
-pub fn read(spec: &SourceSpec, item: &Item, counter: &dyn TokenCounter) -> std::result::Result<Document, Failure> {
-    let built = source::read(spec, item).and_then(|bytes| match spec.kind {
-        SourceKind::Jsonl => document::of_record(&spec.options, &item.uri, &bytes, counter),
+/// record whose bytes changed is a failure, because its offset means nothing any more. Looks into nothing: this is
+/// what a process without parsers may do.
+pub fn fetch(spec: &SourceSpec, item: &Item) -> Result<Vec<u8>> {
+    source::read(spec, item)
+}
+
+/// Parses and chunks the bytes that [`fetch`] returned for the item `uri`. Opens nothing.
+pub fn parse_listed(
+    kind: SourceKind,
+    options: &SourceOptions,
+    uri: &str,
+    content: &[u8],
+    counter: &dyn TokenCounter,
+) -> std::result::Result<Document, Failure> {
+    let built = match kind {
+        SourceKind::Jsonl => document::of_record(options, uri, content, counter),
         kind => {
             // The URI of a file is its path: relative to a folder, or the name of a single file.
-            let path = Some(item.uri.clone());
-            document::of_text(kind, &spec.options, &item.uri, path, &bytes, &Map::new(), counter)
+            document::of_text(kind, options, uri, Some(uri.to_owned()), content, &Map::new(), counter)
         }
-    });
-    built.map_err(|error| Failure { uri: item.uri.clone(), error })
+    };
+    built.map_err(|error| Failure { uri: uri.to_owned(), error })
+}
+
+/// [`fetch`] and [`parse_listed`] in one process.
+pub fn read(spec: &SourceSpec, item: &Item, counter: &dyn TokenCounter) -> std::result::Result<Document, Failure> {
+    let content = fetch(spec, item).map_err(|error| Failure { uri: item.uri.clone(), error })?;
+    parse_listed(spec.kind, &spec.options, &item.uri, &content, counter)
 }
 
 /// Parses and chunks content that was given instead of read.

@@ -163,3 +163,24 @@ fn inline_content_is_one_record_and_metadata_overrides() {
     let failure = parse(b"{\"text\": \"a\"}\n{\"text\": \"b\"}").expect_err("two records");
     assert_eq!((failure.uri.as_str(), failure.error.kind), ("my:uri", Kind::BadContent));
 }
+
+#[test]
+fn a_key_that_is_too_long_fails_and_pages_stay_small() {
+    let record = |key: &str| format!("{{\"id\": \"{key}\", \"text\": \"x\"}}\n");
+    let long = "k".repeat(2048);
+    let (_dir, spec) = source(format!("{}{}", record(&long), record(&"k".repeat(2049))).as_bytes());
+    let (items, failures) = list(&spec).expect("listing");
+    assert_eq!(items.len(), 1);
+    assert_eq!(failures[0].uri, "c.jsonl#L2");
+    assert_eq!(failures[0].error.message, "key of 2049 bytes is longer than 2048");
+    // A thousand of these would be two megabytes: a page is full by its number of items as well as by its bytes.
+    let many: String = (0..4000).map(|n| record(&format!("{n}{}", &long[..2000]))).collect();
+    let (_dir, spec) = source(many.as_bytes());
+    let mut largest = 0;
+    rag_ingest::list(&spec, &mut |items, _| {
+        largest = largest.max(items.iter().map(|i| i.uri.len()).sum::<usize>());
+        Ok(())
+    })
+    .expect("listing");
+    assert!((1 << 20..5 << 20).contains(&largest), "{largest}");
+}

@@ -4,6 +4,10 @@
 //!
 //! The file is read once, line by line, and never held as a whole. A record's place is its byte range, so reading one
 //! costs one seek; the hash of the line tells when the file was replaced in between.
+//!
+//! A listing needs the keys, so it parses each record where the file is open. Sending every line to a process that may
+//! open nothing would cost a copy of the whole file per listing, to guard a process that may only read what the
+//! superuser allowed from a parser written in Rust.
 
 use super::confine::Location;
 use super::file::unreadable;
@@ -15,6 +19,10 @@ use rag_core::source::{Failure, Item, Place, SourceSpec};
 use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
+
+/// Longest key in bytes. A key is part of an index entry, which the database bounds, and of every message about its
+/// record; a longer one is text in the wrong field.
+const MAX_KEY: usize = 2048;
 
 /// Records of a source.
 pub struct Records<'a> {
@@ -44,10 +52,17 @@ impl<'a> Records<'a> {
             return fail(&by_line, error);
         }
         let uri = match record::parse(bytes, &self.spec.options.fields) {
+            Ok(record::Record { external_id: Some(id), .. }) if id.len() > MAX_KEY => {
+                let message = format!("key of {} bytes is longer than {MAX_KEY}", id.len());
+                let error = Error::new(Kind::LimitExceeded, message).with_hint(
+                    "Name the field with the key in the source's options: {\"fields\": {\"external_id\": \"...\"}}.",
+                );
+                return fail(&by_line, error);
+            }
             Ok(record) => record.external_id.map_or(by_line, |id| format!("{name}#{id}")),
             Err(error) => return fail(&by_line, error),
         };
-        // Half a hash per record: five million of them must fit in a parse worker.
+        // Half a hash per record: five million of them must fit in a worker.
         let mut key = [0; 16];
         key.copy_from_slice(&ContentHash::of(&uri).0[..16]);
         if !seen.insert(key) {

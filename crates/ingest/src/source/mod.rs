@@ -18,6 +18,9 @@ use rag_core::source::{Failure, Item, Limits, SourceKind, SourceSpec};
 /// Items and failures of one page.
 const PAGE: usize = 1000;
 
+/// Bytes of names and messages after which a page is full, however few items it has.
+const PAGE_BYTES: usize = 4 << 20;
+
 /// Receives pages of a listing.
 pub type Emit<'a> = dyn FnMut(Vec<Item>, Vec<Failure>) -> Result<()> + 'a;
 
@@ -32,7 +35,8 @@ trait Source {
 
 /// Lists a source.
 pub fn list(spec: &SourceSpec, emit: &mut Emit<'_>) -> Result<()> {
-    let mut pages = Pages { emit, limits: &spec.options.limits, documents: 0, items: Vec::new(), failures: Vec::new() };
+    let mut pages =
+        Pages { emit, limits: &spec.options.limits, documents: 0, bytes: 0, items: Vec::new(), failures: Vec::new() };
     open(spec)?.list(&mut pages)?;
     pages.flush()
 }
@@ -67,6 +71,7 @@ struct Pages<'a, 'b> {
     emit: &'a mut Emit<'b>,
     limits: &'a Limits,
     documents: u64,
+    bytes: usize,
     items: Vec<Item>,
     failures: Vec<Failure>,
 }
@@ -80,16 +85,24 @@ impl Pages<'_, '_> {
                 .with_hint("Raise it in the source's options: {\"limits\": {\"max_documents\": ...}}."));
         }
         match found {
-            Ok(item) => self.items.push(item),
-            Err(failure) => self.failures.push(failure),
+            Ok(item) => {
+                self.bytes += item.uri.len();
+                self.items.push(item);
+            }
+            Err(failure) => {
+                self.bytes += failure.uri.len() + failure.error.message.len();
+                self.failures.push(failure);
+            }
         }
-        if self.items.len() + self.failures.len() >= PAGE { self.flush() } else { Ok(()) }
+        let full = self.items.len() + self.failures.len() >= PAGE || self.bytes >= PAGE_BYTES;
+        if full { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<()> {
         if self.items.is_empty() && self.failures.is_empty() {
             return Ok(());
         }
+        self.bytes = 0;
         (self.emit)(std::mem::take(&mut self.items), std::mem::take(&mut self.failures))
     }
 }
