@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! Messages between a backend, the engine and its parse workers.
+//! Messages between a backend and the engine.
 //!
 //! A frame is a little-endian `u32` length and that many bytes of MessagePack. One connection carries one request at a
 //! time; a reply may come in several frames, the last of which has `last` set, so that a listing of a million records
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 /// Version of the messages; both sides must agree exactly.
-pub const PROTOCOL_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+1");
+pub const PROTOCOL_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+2");
 
 /// Largest frame either side accepts.
 pub const MAX_FRAME: usize = 512 << 20;
@@ -235,6 +235,8 @@ pub struct Status {
     pub queued: u32,
     /// Seconds since the engine started.
     pub uptime_seconds: u64,
+    /// What the kernel confines workers by, such as "landlock 7, seccomp"; "none" where it can do nothing.
+    pub sandbox: String,
 }
 
 /// What the supervisor of the engine writes to `status` beside the socket; read by backends that wait.

@@ -8,6 +8,7 @@
 use crate::frame;
 use crate::inference::Job;
 use crate::serve::Engine;
+use crate::task::Task;
 use rag_core::protocol::{Answer, Embeddings, Input, ModelSpec, PROTOCOL_VERSION, Priority, Reply, Request};
 use rag_core::source::{Item, SourceSpec};
 use rag_core::{Error, Kind, Result};
@@ -94,11 +95,17 @@ fn handle(engine: &Engine, stream: &Arc<UnixStream>, request: Request) -> Outcom
         Request::CountTokens { model, texts } => count(engine, &model, &texts),
         Request::Status => Ok(Some(Reply::Status(engine.status()))),
         Request::Echo { payload } => Ok(Some(Reply::Echo(payload))),
-        Request::List { .. } => engine.workers.list(&request, stream, &mut |page| send(stream, page, false)),
+        Request::List { source } => {
+            let forward = &mut |items, failures| send(stream, Reply::Items { items, failures }, false);
+            let end = Reply::Items { items: Vec::new(), failures: Vec::new() };
+            Ok(engine.workers.list(&source, stream, forward)?.map(|()| end))
+        }
         Request::Read { source, items, model } => read(engine, stream, &source, &items, &model),
-        Request::Parse { ref options, ref model, .. } => {
-            engine.models.get(model)?;
-            engine.workers.document(&request, options.limits.max_seconds, Some(stream))
+        Request::Parse { kind, options, uri, content, metadata, model } => {
+            engine.models.get(&model)?;
+            let seconds = options.limits.max_seconds;
+            let task = Task::Parse { kind, options, uri, content, given: Some(metadata) };
+            engine.workers.parse(&task, seconds, &model, stream)
         }
     }
 }
@@ -140,17 +147,14 @@ fn count(engine: &Engine, spec: &ModelSpec, texts: &[String]) -> Outcome {
     Ok(Some(Reply::Counts(texts.iter().map(count).collect::<Result<_>>()?)))
 }
 
-/// Reads items by as many parse workers as there are, and sends the documents in the order of the items.
+/// Reads items by as many workers as there are, and sends the documents in the order of the items.
 fn read(engine: &Engine, stream: &UnixStream, source: &SourceSpec, items: &[Item], model: &ModelSpec) -> Outcome {
     if items.is_empty() {
         return Err(Error::invalid("there is no item to read"));
     }
     // A missing model is one error, not one for each document.
     engine.models.get(model)?;
-    let one = |item: &Item| {
-        let request = Request::Read { source: source.clone(), items: vec![item.clone()], model: model.clone() };
-        engine.workers.document(&request, source.options.limits.max_seconds, Some(stream))
-    };
+    let one = |item: &Item| engine.workers.read(source, item, model, stream);
     // Twice as many as can run, so that a slow document does not leave a worker idle.
     let ahead = 2 * engine.workers.size();
     std::thread::scope(|scope| {

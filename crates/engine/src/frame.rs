@@ -2,9 +2,10 @@
 
 //! Frames over a blocking stream.
 //!
-//! Owns reading and writing of `rag_core::protocol` frames; must not know what is in them.
+//! Owns reading and writing of `rag_core::protocol` frames by a peer that is trusted to end; must not know what is in
+//! them.
 
-use rag_core::protocol::{decode, encode, frame_length};
+use rag_core::protocol::{MAX_FRAME, decode, encode, frame_length};
 use rag_core::{Error, Kind, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -12,7 +13,16 @@ use std::io::{Read, Write};
 
 /// Writes one message.
 pub fn write<T: Serialize>(stream: &mut impl Write, message: &T) -> Result<()> {
+    write_within(stream, message, MAX_FRAME as u64)
+}
+
+/// Writes one message unless it has more than `limit` bytes; then nothing is written.
+pub fn write_within<T: Serialize>(stream: &mut impl Write, message: &T, limit: u64) -> Result<()> {
     let frame = encode(message)?;
+    let length = frame.len() as u64 - 4;
+    if length > limit {
+        return Err(Error::new(Kind::LimitExceeded, format!("a message of {length} bytes exceeds {limit}")));
+    }
     stream.write_all(&frame).and_then(|()| stream.flush()).map_err(|e| broken("write to", &e))
 }
 
@@ -62,6 +72,15 @@ mod tests {
         assert_eq!(read::<Request>(&mut ours).expect("reads"), Some(request));
         writer.join().expect("writer");
         assert_eq!(read::<Request>(&mut ours).expect("ends"), None);
+    }
+
+    #[test]
+    fn a_message_over_the_limit_leaves_the_stream_clean() {
+        let mut stream = Vec::new();
+        let large = Request::Echo { payload: vec![7; 1000] };
+        assert_eq!(write_within(&mut stream, &large, 1000).map_err(|e| e.kind), Err(Kind::LimitExceeded));
+        assert!(stream.is_empty());
+        write_within(&mut stream, &large, 1100).expect("fits");
     }
 
     #[test]

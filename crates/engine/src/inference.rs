@@ -9,6 +9,7 @@
 
 use crate::models::{Key, Model, Models};
 use crate::os;
+use crate::pulse::Pulse;
 use crate::queue::Queue;
 use rag_core::protocol::Priority;
 use rag_core::{Error, Result};
@@ -34,6 +35,10 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// After so much longer, a lane's sessions are closed and their memory returned.
 const IDLE: Duration = Duration::from_secs(300);
+
+/// Seconds that one micro-batch may run, unless the command line says otherwise. A large model on a slow and busy
+/// machine takes a few; one that takes two minutes will not end.
+pub const LONGEST_BATCH: u64 = 120;
 
 /// Texts of one request.
 #[derive(Debug)]
@@ -83,17 +88,25 @@ impl Active {
     }
 }
 
-/// Starts the thread of one lane.
-pub fn start(lane: Priority, queue: Arc<Queue<Job>>, models: Arc<Models>, threads: usize) -> Result<()> {
+/// Starts the thread of one lane, and a watch over it that ends this process when a micro-batch runs longer than
+/// `longest`.
+pub fn start(
+    lane: Priority,
+    queue: Arc<Queue<Job>>,
+    models: Arc<Models>,
+    threads: usize,
+    longest: Duration,
+) -> Result<()> {
     let name = match lane {
         Priority::Interactive => "interactive",
         Priority::Bulk => "bulk",
     };
+    let pulse = Pulse::watched(name, longest)?;
     let run = move || {
         if lane == Priority::Bulk {
             os::lower_priority();
         }
-        Lane { lane, queue, models, threads, encoders: HashMap::new(), active: VecDeque::new() }.run();
+        Lane { lane, queue, models, threads, pulse, encoders: HashMap::new(), active: VecDeque::new() }.run();
     };
     match std::thread::Builder::new().name(name.into()).spawn(run) {
         Ok(_) => Ok(()),
@@ -106,6 +119,7 @@ struct Lane {
     queue: Arc<Queue<Job>>,
     models: Arc<Models>,
     threads: usize,
+    pulse: Arc<Pulse>,
     encoders: HashMap<Key, Encoder>,
     active: VecDeque<Active>,
 }
@@ -215,8 +229,13 @@ impl Lane {
             let encoder = Encoder::open(&runtime, &model.onnx, &model.spec, model.tokenizer.pad(), settings)?;
             self.encoders.insert(model.key.clone(), encoder);
         }
+        // Loading is not timed: a large file on a slow disk may take what it takes.
         match self.encoders.get_mut(&model.key) {
-            Some(encoder) => encoder.embed(texts),
+            Some(encoder) => self.pulse.during(|| {
+                #[cfg(debug_assertions)]
+                crate::faults::of_inference(self.lane == Priority::Bulk);
+                encoder.embed(texts)
+            }),
             None => Err(Error::internal("a session vanished")),
         }
     }

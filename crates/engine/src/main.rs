@@ -9,13 +9,20 @@
 
 mod commands;
 mod connection;
+mod exchange;
+#[cfg(debug_assertions)]
+mod faults;
 mod frame;
 mod inference;
 mod models;
 mod os;
-mod parse_worker;
+mod pulse;
 mod queue;
+mod sandbox;
 mod serve;
+mod starter;
+mod task;
+mod worker;
 mod workers;
 
 use clap::{Args, Parser, Subcommand};
@@ -23,6 +30,7 @@ use rag_core::{Error, Result};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 #[derive(Debug, Parser)]
 #[command(name = "pg_rag_engine", version, about = "Models and parsers of pg_rag, outside of PostgreSQL")]
@@ -69,12 +77,15 @@ enum Command {
         /// Documents parsed at once, each in a process of its own
         #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
         parse_workers: u32,
-        /// Address space of a parse worker in MB; 0 for no limit
+        /// Address space of a worker in MB; 0 for no limit
         #[arg(long, value_name = "MB", default_value_t = 4096)]
         parse_memory: u64,
         /// End when idle with more resident memory than this, in MB, so as to be started afresh; 0 for no limit
         #[arg(long, value_name = "MB", default_value_t = 0)]
         memory_limit: u64,
+        /// End when one micro-batch of inference runs longer than this, so as to be started afresh
+        #[arg(long, value_name = "SECONDS", default_value_t = inference::LONGEST_BATCH, value_parser = clap::value_parser!(u64).range(1..))]
+        max_batch_seconds: u64,
     },
     /// Parse a file, or all files of a folder, and print each document without its chunks as a JSON line
     Parse(commands::Reading),
@@ -99,16 +110,9 @@ enum Command {
         #[command(flatten)]
         places: Places,
     },
-    /// Read and parse for `serve`, over standard input and output
+    /// Read or parse for `serve`, over standard input and output
     #[command(hide = true)]
-    ParseWorker {
-        #[arg(long, value_name = "DIR")]
-        models: PathBuf,
-        #[arg(long, value_name = "BYTES")]
-        memory: u64,
-        #[arg(long, value_name = "PID")]
-        parent: u32,
-    },
+    Worker(worker::Options),
 }
 
 fn main() -> ExitCode {
@@ -132,6 +136,7 @@ fn run(command: Command) -> Result<()> {
             parse_workers,
             parse_memory,
             memory_limit,
+            max_batch_seconds,
         } => {
             let listener = match (listen_fd, socket) {
                 (Some(fd), _) => os::take_listener(fd)?,
@@ -146,6 +151,7 @@ fn run(command: Command) -> Result<()> {
                 parse_workers: parse_workers as usize,
                 parse_memory: parse_memory << 20,
                 memory_limit: memory_limit << 20,
+                longest_batch: Duration::from_secs(max_batch_seconds),
             };
             serve::run(&listener, &options)
         }
@@ -154,9 +160,7 @@ fn run(command: Command) -> Result<()> {
         }
         Command::Parse(reading) => commands::parse(&reading),
         Command::Chunk(reading) => commands::chunk(&reading),
-        Command::ParseWorker { models, memory, parent } => {
-            parse_worker::run(&parse_worker::Options { models, memory, parent })
-        }
+        Command::Worker(options) => worker::run(&options),
         Command::Models { places } => commands::models(places.models, places.onnxruntime),
     }
 }

@@ -11,6 +11,7 @@ use rustix::net::RecvFlags;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 use std::os::fd::{AsFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
 
 fn failed(what: &str, error: rustix::io::Errno) -> Error {
     Error::new(Kind::Io, format!("could not {what}: {error}"))
@@ -53,6 +54,13 @@ pub fn is_gone(stream: &UnixStream) -> bool {
         Ok((_, length)) => length == 0,
         Err(e) => e != rustix::io::Errno::AGAIN && e != rustix::io::Errno::INTR,
     }
+}
+
+/// Whether the other end is there and has said nothing that was not read.
+pub fn is_quiet(stream: &UnixStream) -> bool {
+    let mut byte = [0_u8; 1];
+    rustix::net::recv(stream.as_fd(), &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT)
+        .is_err_and(|e| e == rustix::io::Errno::AGAIN)
 }
 
 /// Ends the process when standard input ends: whoever started it is gone. The second line of defence after the death
@@ -105,14 +113,45 @@ pub fn raise_open_files() {
     let _ = rustix::process::setrlimit(Resource::Nofile, limit);
 }
 
-/// Limits the address space of this process, and forbids core files (which would hold users' documents).
-pub fn limit_memory(bytes: u64) -> Result<()> {
+/// Processor time that a worker may use in its life. Far above what one document may take; the limit of a document is
+/// set beneath it, see [`limit_time`], because what was lowered once cannot be raised again without privileges.
+pub const LIFETIME: Duration = Duration::from_secs(24 * 3600);
+
+/// Limits what this process takes: address space, processor time, no file written, and no core file (it would hold
+/// users' documents). Processes are not counted, since the kernel counts them per user and not per parent; a worker has
+/// no call that makes one.
+pub fn limit_worker(memory: u64) -> Result<()> {
     let fixed = |n| Rlimit { current: Some(n), maximum: Some(n) };
-    rustix::process::setrlimit(Resource::Core, fixed(0)).map_err(|e| failed("forbid core files", e))?;
-    if bytes > 0 {
-        rustix::process::setrlimit(Resource::As, fixed(bytes)).map_err(|e| failed("limit memory", e))?;
+    let mut limits = vec![
+        (Resource::Core, fixed(0), "forbid core files"),
+        (Resource::Fsize, fixed(0), "forbid written files"),
+        (Resource::Cpu, fixed(LIFETIME.as_secs()), "limit processor time"),
+    ];
+    if memory > 0 {
+        limits.push((Resource::As, fixed(memory), "limit memory"));
     }
-    Ok(())
+    limits.into_iter().try_for_each(|(resource, limit, what)| {
+        rustix::process::setrlimit(resource, limit).map_err(|e| failed(what, e))
+    })
+}
+
+/// Lets a worker use `more` processor time than it has used. Beyond that the kernel ends it by SIGXCPU, even while this
+/// process is stopped or too busy to look at the clock. From outside, so that the worker needs no call to do it.
+pub fn limit_time(pid: u32, more: Duration) {
+    let (Some(used), Some(pid)) = (processor_time(pid), i32::try_from(pid).ok().and_then(Pid::from_raw)) else {
+        return; // the clock on the wall goes on
+    };
+    let limit = Rlimit { current: Some((used + more).min(LIFETIME).as_secs()), maximum: Some(LIFETIME.as_secs()) };
+    let _ = rustix::process::prlimit(Some(pid), Resource::Cpu, limit);
+}
+
+/// Processor time that a process has used; `None` when it cannot be told.
+pub fn processor_time(pid: u32) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold spaces and brackets; after it, user and system time are the 12th and 13th field.
+    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+    let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+    Some(Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second().max(1)))
 }
 
 /// Gives memory that was freed back to the kernel. The C library keeps what large batches left, which after a sync can
@@ -140,9 +179,12 @@ mod tests {
     #[test]
     fn a_closed_peer_is_noticed_and_a_silent_one_is_not() {
         let (ours, theirs) = UnixStream::pair().expect("pair");
-        assert!(!is_gone(&ours));
+        assert!(!is_gone(&ours) && is_quiet(&ours));
+        std::io::Write::write_all(&mut &theirs, &[1]).expect("writes");
+        assert!(!is_gone(&ours) && !is_quiet(&ours));
         drop(theirs);
-        assert!(is_gone(&ours));
+        std::io::Read::read_exact(&mut &ours, &mut [0]).expect("reads");
+        assert!(is_gone(&ours) && !is_quiet(&ours));
     }
 
     #[test]
@@ -155,7 +197,12 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_told() {
+    fn memory_and_time_are_told() {
         assert!(resident_bytes() > 1 << 20);
+        let before = processor_time(std::process::id()).expect("time");
+        let started = std::time::Instant::now();
+        while processor_time(std::process::id()).expect("time") < before + Duration::from_millis(30) {
+            assert!(started.elapsed() < Duration::from_secs(60), "time stands still");
+        }
     }
 }

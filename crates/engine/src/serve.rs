@@ -11,6 +11,7 @@ use crate::inference::{self, Job};
 use crate::models::Models;
 use crate::os;
 use crate::queue::Queue;
+use crate::sandbox::{self, Level};
 use crate::workers::{self, Pool};
 use rag_core::protocol::{Priority, Status};
 use rag_core::{Error, Kind, Result};
@@ -39,10 +40,12 @@ pub struct Options {
     pub status_dir: Option<PathBuf>,
     /// Parse workers.
     pub parse_workers: usize,
-    /// Address space of a parse worker in bytes; 0 for no limit.
+    /// Address space of a worker in bytes; 0 for no limit.
     pub parse_memory: u64,
     /// Resident memory in bytes above which an idle engine ends, to be started afresh; 0 for no limit.
     pub memory_limit: u64,
+    /// Longest that a micro-batch may run.
+    pub longest_batch: Duration,
 }
 
 /// What all connections share.
@@ -52,29 +55,36 @@ pub struct Engine {
     pub models: Arc<Models>,
     /// Requests that wait for inference.
     pub queue: Arc<Queue<Job>>,
-    /// Parse workers.
+    /// Workers.
     pub workers: Pool,
     /// Requests in hand.
     pub requests: AtomicUsize,
     started: Instant,
     connections: AtomicUsize,
+    sandbox: Level,
 }
 
 impl Engine {
-    /// Starts the inference threads.
+    /// Starts the inference threads, and finds out how far workers can be confined here.
     pub fn start(options: &Options) -> Result<Arc<Self>> {
         let models = Arc::new(Models::new(options.models.clone(), options.onnxruntime.clone()));
         let queue = Arc::new(Queue::default());
         for lane in [Priority::Interactive, Priority::Bulk] {
-            inference::start(lane, queue.clone(), models.clone(), options.threads)?;
+            inference::start(lane, queue.clone(), models.clone(), options.threads, options.longest_batch)?;
         }
         let workers = Pool::start(workers::Options {
             size: options.parse_workers,
             memory: options.parse_memory,
             models: options.models.clone(),
         })?;
+        let sandbox = sandbox::probe()?;
+        if !sandbox.is_full() {
+            crate::log(&format!(
+                "workers are confined less than they could be, because the kernel lacks parts: {sandbox}"
+            ));
+        }
         let (requests, connections) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Ok(Arc::new(Self { models, queue, workers, requests, started: Instant::now(), connections }))
+        Ok(Arc::new(Self { models, queue, workers, requests, started: Instant::now(), connections, sandbox }))
     }
 
     /// How the engine is.
@@ -83,9 +93,10 @@ impl Engine {
             pid: std::process::id(),
             memory: os::resident_bytes(),
             models: self.models.names(),
-            parse_workers: u32::try_from(self.workers.alive()).unwrap_or(u32::MAX),
+            parse_workers: u32::try_from(self.workers.parsers()).unwrap_or(u32::MAX),
             queued: u32::try_from(self.queue.len()).unwrap_or(u32::MAX),
             uptime_seconds: self.started.elapsed().as_secs(),
+            sandbox: self.sandbox.to_string(),
         }
     }
 }
@@ -163,7 +174,7 @@ fn admit(engine: &Arc<Engine>, stream: UnixStream) {
         );
         return;
     }
-    // A peer that stops reading in the middle of a listing must not hold a parse worker forever.
+    // A peer that stops reading in the middle of a listing must not hold a worker forever.
     let _ = stream.set_write_timeout(Some(WRITE_PATIENCE));
     let admitted = Admitted(engine.clone());
     let serve = move || connection::serve(&admitted.0, Arc::new(stream));

@@ -1,44 +1,51 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! The pool of parse workers.
+//! The pool of workers.
 //!
-//! Owns the children: starting, lending, timing, replacing. A document that crashes a worker, hangs or takes too much
-//! memory costs itself and one child; its reply says which of these happened. It must not know documents beyond their
-//! URI.
+//! Owns lending, timing, limiting and replacing them. A document that crashes a worker, hangs, takes too much memory or
+//! says too much costs itself and one worker; its failure says which of these happened. It must not know documents
+//! beyond their URI.
 //!
-//! Children are started by one thread that lives as long as the engine, because the kernel's "kill me with my parent"
-//! means the *thread* that started the child. A child talks over one socket pair instead of two pipes, for the sake of
-//! time limits on both reading and writing.
+//! An item of a source visits two workers: one that reads it and may not parse, one that parses it and may not read.
 
+use crate::exchange::{Exchange, Heard, Silence};
 use crate::os;
-use crate::parse_worker::{failed, uri};
-use rag_core::protocol::{Answer, Reply, Request, decode, encode, frame_length};
+use crate::starter::{Fit, Starter, Worker};
+use crate::task::{Said, Tally, Task};
+use rag_core::protocol::{ModelSpec, Reply};
+use rag_core::source::{Failure, Item, SourceSpec};
 use rag_core::{Error, Kind, Result};
-use std::io::{ErrorKind, Read, Write};
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::process::ExitStatus;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Documents after which an idle child is replaced: whatever it leaked goes with it.
+/// Tasks after which an idle worker is replaced: whatever it leaked goes with it.
 const RECYCLE_AFTER: u32 = 2000;
 
-/// How often a waiting thread looks whether its peer is still there.
-const TICK: Duration = Duration::from_millis(100);
+/// Processor time after which it is. With the longest that a document may take, it stays far below [`os::LIFETIME`].
+const RECYCLE_TIME: Duration = Duration::from_secs(3600);
 
 /// A listing may take hours over millions of records, but not this long for its next page.
 const LISTING_SILENCE: Duration = Duration::from_secs(600);
 
+/// Longest that a worker may take to load a tokenizer and be confined.
+const START_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Bytes of a worker's first message.
+const GREETING_LIMIT: u64 = 64 << 10;
+
+/// Processor time beyond the wall-clock limit of a document, so that the clock on the wall speaks first.
+const SLACK: Duration = Duration::from_secs(2);
+
 /// How the pool runs.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Documents parsed at once; as many listings may run beside them.
+    /// Documents parsed at once; as many may be read, and as many listings may run, beside them.
     pub size: usize,
-    /// Address space of a child in bytes; 0 for no limit.
+    /// Address space of a worker in bytes; 0 for no limit.
     pub memory: u64,
     /// Model folder, for the tokenizers.
     pub models: PathBuf,
@@ -50,53 +57,62 @@ pub struct Pool {
     options: Options,
     state: Mutex<State>,
     freed: Condvar,
-    starter: Mutex<Sender<SyncSender<Result<Worker>>>>,
+    starter: Starter,
 }
 
 #[derive(Debug, Default)]
 struct State {
+    /// Longest idle first.
     idle: Vec<Worker>,
-    documents: usize,
-    listings: usize,
+    fetching: usize,
+    parsing: usize,
+    listing: usize,
 }
 
-/// One child.
-#[derive(Debug)]
-struct Worker {
-    child: Child,
-    stream: UnixStream,
-    served: u32,
+/// What a worker is borrowed for. Each has turns of its own: a listing waits on its reader and must not keep documents
+/// from being read, nor the other way round.
+#[derive(Debug, Clone, Copy)]
+enum Turn {
+    Fetch,
+    Parse,
+    List,
 }
 
-/// Why a child gave no answer.
-enum Silence {
-    /// Its time is up.
-    TimedOut,
-    /// Whoever asked has gone.
-    Unwanted,
-    /// It ended, or said something that is no answer.
-    Broken(String),
-}
-
-/// What to do with the frames of an answer that are not the last; an error stops the work.
-pub type Forward<'a> = &'a mut dyn FnMut(Reply) -> Result<()>;
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+impl State {
+    fn busy(&mut self, turn: Turn) -> &mut usize {
+        match turn {
+            Turn::Fetch => &mut self.fetching,
+            Turn::Parse => &mut self.parsing,
+            Turn::List => &mut self.listing,
+        }
     }
 }
 
+/// What is left of the time that a document may take, over all workers that it visits.
+#[derive(Debug)]
+struct Budget {
+    seconds: u32,
+    left: Duration,
+}
+
+impl Budget {
+    fn new(seconds: u32) -> Self {
+        Self { seconds, left: Duration::from_secs(u64::from(seconds)) }
+    }
+}
+
+/// What to do with the pages of a listing; an error stops it.
+pub type Forward<'a> = &'a mut dyn FnMut(Vec<Item>, Vec<Failure>) -> Result<()>;
+
+/// What a worker made of a document; `None` when nobody waits for it any more, and an inner error when the document
+/// failed. The outer error means that no document can be had.
+type Made = Result<Option<Result<Said>>>;
+
 impl Pool {
-    /// A pool without children; they start when needed.
+    /// A pool without workers; they start when needed.
     pub fn start(options: Options) -> Result<Self> {
-        let (starter, orders) = channel();
-        let of_thread = options.clone();
-        std::thread::Builder::new().name("starter".into()).spawn(move || start_children(&of_thread, &orders)).map_err(
-            |e| Error::new(Kind::OutOfMemory, format!("could not start the thread of the parse workers: {e}")),
-        )?;
-        Ok(Self { options, state: Mutex::default(), freed: Condvar::new(), starter: Mutex::new(starter) })
+        let starter = Starter::start(options.models.clone(), options.memory)?;
+        Ok(Self { options, state: Mutex::default(), freed: Condvar::new(), starter })
     }
 
     /// Documents that can be parsed at once.
@@ -104,171 +120,241 @@ impl Pool {
         self.options.size
     }
 
-    /// Children that are alive.
-    pub fn alive(&self) -> usize {
+    /// Parse workers that are alive.
+    pub fn parsers(&self) -> usize {
         let state = self.lock();
-        state.idle.len() + state.documents + state.listings
+        state.parsing + state.idle.iter().filter(|w| matches!(w.fit, Fit::Parse { .. })).count()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a child answer a request for one document within `seconds`; `None` when the peer has gone.
+    /// Reads and parses one item; `None` when the peer has gone.
     ///
-    /// Whatever the document does to the child becomes a [`Reply::Document`] with a failure.
-    pub fn document(&self, request: &Request, seconds: u32, peer: Option<&UnixStream>) -> Result<Option<Reply>> {
-        let uri = uri(request).unwrap_or_default();
-        let Some(mut lease) = self.borrow(false, peer)? else { return Ok(None) };
-        let limit = Duration::from_secs(u64::from(seconds));
-        let answer = lease.exchange(request, limit, peer, &mut |_| Err(Error::internal("a document has one frame")));
-        let failure = |error| Ok(Some(failed(uri, error)));
-        match answer {
-            Ok(reply) => {
-                lease.give_back();
-                Ok(Some(reply))
-            }
-            Err(Silence::Unwanted) => Ok(None),
-            Err(Silence::TimedOut) => failure(
-                Error::new(Kind::LimitExceeded, format!("parsing \"{uri}\" took longer than {seconds} s")).with_hint(
-                    "Raise \"max_seconds\" in the \"limits\" of the source's options, or leave the document out.",
-                ),
-            ),
-            Err(Silence::Broken(why)) => failure(self.obituary(&lease.end(), &why, &format!("reading \"{uri}\""))),
-        }
+    /// Whatever the document does to the workers becomes a [`Reply::Document`] with a failure.
+    pub fn read(
+        &self,
+        source: &SourceSpec,
+        item: &Item,
+        model: &ModelSpec,
+        peer: &UnixStream,
+    ) -> Result<Option<Reply>> {
+        let mut budget = Budget::new(source.options.limits.max_seconds);
+        let fetch = Task::Fetch { source: source.clone(), item: item.clone() };
+        let content = match self.make(Turn::Fetch, Fit::acquire(source), &fetch, &mut budget, peer)? {
+            None => return Ok(None),
+            Some(Ok(Said::Content(content))) => content,
+            Some(Ok(_)) => return Ok(Some(failed(&item.uri, out_of_turn(&fetch)))),
+            Some(Err(error)) => return Ok(Some(failed(&item.uri, error))),
+        };
+        let (kind, options, uri) = (source.kind, source.options.clone(), item.uri.clone());
+        self.document(&Task::Parse { kind, options, uri, content, given: None }, model, budget, peer)
     }
 
-    /// Has a child list a source and passes its pages on; `None` when the peer has gone.
-    pub fn list(&self, request: &Request, peer: &UnixStream, forward: Forward<'_>) -> Result<Option<Reply>> {
-        let Some(mut lease) = self.borrow(true, Some(peer))? else { return Ok(None) };
-        match lease.exchange(request, LISTING_SILENCE, Some(peer), forward) {
-            Ok(reply) => {
+    /// Has a [`Task::Parse`] done within `seconds`; otherwise as [`Pool::read`].
+    pub fn parse(&self, task: &Task, seconds: u32, model: &ModelSpec, peer: &UnixStream) -> Result<Option<Reply>> {
+        self.document(task, model, Budget::new(seconds), peer)
+    }
+
+    fn document(&self, task: &Task, model: &ModelSpec, mut budget: Budget, peer: &UnixStream) -> Result<Option<Reply>> {
+        let made = self.make(Turn::Parse, Fit::parse(model), task, &mut budget, peer)?;
+        Ok(made.map(|made| match made {
+            Ok(Said::Document(document)) => Reply::Document(Ok(document)),
+            Ok(_) => failed(task.about(), out_of_turn(task)),
+            Err(error) => failed(task.about(), error),
+        }))
+    }
+
+    /// Has a worker do what is to be done with one document.
+    fn make(&self, turn: Turn, fit: Fit, task: &Task, budget: &mut Budget, peer: &UnixStream) -> Made {
+        let Some(mut lease) = self.borrow(turn, fit, peer)? else { return Ok(None) };
+        let started = Instant::now();
+        let heard = lease.ask(task, budget.left, peer);
+        budget.left = budget.left.saturating_sub(started.elapsed());
+        Ok(Some(match heard {
+            Ok(Said::Failed(error)) => {
                 lease.give_back();
-                Ok(Some(reply))
+                Err(error)
+            }
+            Ok(said) if task.is_answered_by(&said) => {
+                lease.give_back();
+                Ok(said)
+            }
+            Ok(_) => Err(out_of_turn(task)),
+            Err(Silence::Unwanted) => return Ok(None),
+            Err(Silence::Refused(error)) => Err(error),
+            Err(Silence::TimedOut) => {
+                Err(Error::new(Kind::LimitExceeded, format!("{} took longer than {} s", task.doing(), budget.seconds))
+                    .with_hint(
+                        "Raise \"max_seconds\" in the \"limits\" of the source's options, or leave the document out.",
+                    ))
+            }
+            Err(Silence::Ended(why)) => Err(self.obituary(lease, &why, &task.doing())),
+        }))
+    }
+
+    /// Has a worker list a source and passes its pages on; `None` when the peer has gone.
+    pub fn list(&self, source: &SourceSpec, peer: &UnixStream, forward: Forward<'_>) -> Result<Option<()>> {
+        let task = Task::List { source: source.clone() };
+        let Some(mut lease) = self.borrow(Turn::List, Fit::acquire(source), peer)? else { return Ok(None) };
+        match lease.pages(&task, Tally::new(source), peer, forward) {
+            Ok(listed) => {
+                lease.give_back();
+                listed.map(Some)
             }
             Err(Silence::Unwanted) => Ok(None),
+            Err(Silence::Refused(error)) => Err(error),
             Err(Silence::TimedOut) => Err(Error::new(
                 Kind::LimitExceeded,
-                format!("listing found nothing more for {} s", LISTING_SILENCE.as_secs()),
+                format!("{} found nothing more for {} s", task.doing(), LISTING_SILENCE.as_secs()),
             )),
-            Err(Silence::Broken(why)) => Err(self.obituary(&lease.end(), &why, "listing the source")),
+            Err(Silence::Ended(why)) => Err(self.obituary(lease, &why, &task.doing())),
         }
     }
 
-    /// What to tell about a child that ended while doing something.
-    fn obituary(&self, status: &ExitStatus, why: &str, doing: &str) -> Error {
+    /// What to tell about a worker that ended while doing something.
+    fn obituary(&self, lease: Lease<'_>, why: &str, doing: &str) -> Error {
+        let (name, status) = lease.end();
         let megabytes = self.options.memory >> 20;
         match status.signal() {
             // Allocation failures and stack overflows abort; panics do not come this far.
-            Some(6) => Error::new(Kind::LimitExceeded, format!("parse worker ran out of memory while {doing}"))
-                .with_detail(format!("A parse worker may use {megabytes} MB of address space, and its stack."))
-                .with_hint("Leave the document out with the source's \"ignore\" option, or give the engine a higher --parse-memory."),
-            Some(9) => Error::internal(format!("parse worker was killed while {doing}"))
+            Some(libc::SIGABRT) => {
+                Error::new(Kind::LimitExceeded, format!("{name} ran out of memory while {doing}"))
+                    .with_detail(format!("A worker may use {megabytes} MB of address space, and its stack."))
+                    .with_hint("Leave the document out with the source's \"ignore\" option, or give the engine a higher --parse-memory.")
+            }
+            Some(libc::SIGXCPU) => Error::new(Kind::LimitExceeded, format!("{name} used too much processor time while {doing}"))
+                .with_hint("Raise \"max_seconds\" in the \"limits\" of the source's options, or leave the document out."),
+            Some(libc::SIGKILL) => Error::internal(format!("{name} was killed while {doing}"))
                 .with_detail("Somebody sent it signal 9, or the machine ran out of memory."),
-            Some(signal) => Error::new(Kind::BadContent, format!("parse worker died by signal {signal} while {doing}"))
-                .with_detail("The content made a parser crash; nothing else was harmed."),
-            None => Error::internal(format!("parse worker ended while {doing}")).with_detail(format!("{why}; {status}.")),
+            Some(signal) => Error::new(Kind::BadContent, format!("{name} died by signal {signal} while {doing}"))
+                .with_detail("The content made it crash; nothing else was harmed."),
+            None => Error::internal(format!("{name} ended while {doing}")).with_detail(format!("{why}; {status}.")),
         }
     }
 
-    /// Waits for a turn and takes an idle child or a new one.
-    fn borrow(&self, listing: bool, peer: Option<&UnixStream>) -> Result<Option<Lease<'_>>> {
+    /// Waits for a turn and takes an idle worker that fits, or a new one.
+    fn borrow(&self, turn: Turn, fit: Fit, peer: &UnixStream) -> Result<Option<Lease<'_>>> {
         let mut state = self.lock();
-        // A listing waits on its reader; it must not keep documents from being read, nor the other way round.
-        let busy = |state: &State| if listing { state.listings } else { state.documents };
-        while busy(&state) >= self.options.size {
-            state = self.freed.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0;
-            if peer.is_some_and(os::is_gone) {
+        while *state.busy(turn) >= self.options.size {
+            state = self.freed.wait_timeout(state, crate::exchange::TICK).unwrap_or_else(PoisonError::into_inner).0;
+            if os::is_gone(peer) {
                 return Ok(None);
             }
         }
-        *if listing { &mut state.listings } else { &mut state.documents } += 1;
-        let mut idle = state.idle.pop();
-        // One that ended while it was idle is nobody's failure.
-        while idle.as_mut().is_some_and(|w| !matches!(w.child.try_wait(), Ok(None))) {
-            idle = state.idle.pop();
+        *state.busy(turn) += 1;
+        // From here on the turn is given back whatever happens.
+        let mut lease = Lease { pool: self, turn, worker: None };
+        let mut unfit = Vec::new();
+        while let Some(at) = state.idle.iter().rposition(|w| w.fit == fit) {
+            let mut worker = state.idle.remove(at);
+            // One that ended while it was idle is nobody's failure.
+            if worker.is_idle() {
+                lease.worker = Some(worker);
+                break;
+            }
+            unfit.push(worker);
         }
         drop(state);
-        // From here on the turn is given back even when starting fails.
-        let mut lease = Lease { pool: self, listing, worker: None };
-        lease.worker = Some(match idle {
-            Some(worker) => worker,
-            None => self.order()?,
-        });
-        Ok(Some(lease))
-    }
-
-    /// A new child.
-    fn order(&self) -> Result<Worker> {
-        let gone = || Error::internal("the thread that starts parse workers has ended");
-        let (reply, child) = sync_channel(1);
-        let starter = self.starter.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        starter.send(reply).map_err(|_| gone())?;
-        child.recv().map_err(|_| gone())?
+        drop(unfit);
+        if lease.worker.is_some() {
+            return Ok(Some(lease));
+        }
+        let worker = lease.worker.insert(self.starter.order(fit)?);
+        let exchange = Exchange { stream: &worker.stream, deadline: Instant::now() + START_PATIENCE, peer: Some(peer) };
+        let name = worker.fit.name();
+        let unready = |why: &str| Error::new(Kind::NotReady, format!("{name} could not start")).with_detail(why);
+        match exchange.receive(GREETING_LIMIT, || unready("Its greeting is too long.")) {
+            Ok((Said::Ready, _)) => Ok(Some(lease)),
+            Ok((Said::Failed(error), _)) | Err(Silence::Refused(error)) => Err(error),
+            Ok(_) => Err(unready("It greeted with something else.")),
+            Err(Silence::Unwanted) => Ok(None),
+            Err(Silence::TimedOut) => Err(unready(&format!("It took longer than {} s.", START_PATIENCE.as_secs()))),
+            Err(Silence::Ended(why)) => Err(unready(&format!("{why}; {}.", lease.end().1))),
+        }
     }
 }
 
-/// A child on loan. Dropped without [`Lease::give_back`], the child is killed.
+/// The reply for a document that could not be had.
+fn failed(uri: &str, error: Error) -> Reply {
+    Reply::Document(Err(Failure { uri: uri.to_owned(), error }))
+}
+
+/// The error for a message that is none of those that may come.
+fn out_of_turn(task: &Task) -> Error {
+    Error::new(Kind::BadContent, format!("the worker that was {} gave another answer than was asked for", task.doing()))
+        .with_detail("The worker was ended; nothing else was harmed.")
+}
+
+/// A worker on loan. Dropped without [`Lease::give_back`], the worker is killed.
 struct Lease<'a> {
     pool: &'a Pool,
-    listing: bool,
+    turn: Turn,
     worker: Option<Worker>,
 }
 
 impl Lease<'_> {
-    fn exchange(
-        &mut self,
-        request: &Request,
-        limit: Duration,
-        peer: Option<&UnixStream>,
-        forward: Forward<'_>,
-    ) -> std::result::Result<Reply, Silence> {
+    /// Sends a task, to be done within `limit`.
+    fn begin<'w>(&'w mut self, task: &Task, limit: Duration, peer: &'w UnixStream) -> Heard<Exchange<'w>> {
         let Some(worker) = self.worker.as_mut() else {
-            return Err(Silence::Broken("it was given back already".to_owned()));
+            return Err(Silence::Refused(Error::internal("a worker was given back already")));
         };
         worker.served += 1;
-        let broken = |e: Error| Silence::Broken(e.message);
-        let mut watch = Watch { deadline: Instant::now() + limit, peer };
-        watch.write(&worker.stream, &encode(request).map_err(broken)?)?;
+        let exchange = Exchange { stream: &worker.stream, deadline: Instant::now() + limit, peer: Some(peer) };
+        exchange.send(task)?;
+        Ok(exchange)
+    }
+
+    /// The one message that answers a task about one document.
+    fn ask(&mut self, task: &Task, limit: Duration, peer: &UnixStream) -> Heard<Said> {
+        if let Some(worker) = &self.worker {
+            os::limit_time(worker.pid(), limit + SLACK);
+        }
+        self.begin(task, limit, peer)?.receive(task.frame_limit(), || task.too_large()).map(|(said, _)| said)
+    }
+
+    /// The pages that answer a listing, and whether it went well.
+    fn pages(&mut self, task: &Task, mut tally: Tally, peer: &UnixStream, forward: Forward<'_>) -> Heard<Result<()>> {
+        if let Some(worker) = &self.worker {
+            os::limit_time(worker.pid(), os::LIFETIME);
+        }
+        let mut exchange = self.begin(task, LISTING_SILENCE, peer)?;
         loop {
-            let mut head = [0; 4];
-            watch.read(&worker.stream, &mut head)?;
-            let mut body = vec![0; frame_length(head).map_err(broken)?];
-            watch.read(&worker.stream, &mut body)?;
-            let Answer { reply, last } = decode(&body).map_err(broken)?;
-            if last {
-                return Ok(reply);
+            match exchange.receive(task.frame_limit(), || task.too_large())? {
+                (Said::Page { items, failures }, bytes) => {
+                    tally.page(items.len() + failures.len(), bytes).map_err(Silence::Refused)?;
+                    // The only thing that fails here is writing to the peer.
+                    forward(items, failures).map_err(|_| Silence::Unwanted)?;
+                    exchange.deadline = Instant::now() + LISTING_SILENCE;
+                }
+                (Said::Listed, _) => return Ok(Ok(())),
+                (Said::Failed(error), _) => return Ok(Err(error)),
+                _ => return Err(Silence::Refused(out_of_turn(task))),
             }
-            // The only thing that fails here is writing to the peer.
-            forward(reply).map_err(|_| Silence::Unwanted)?;
-            watch.deadline = Instant::now() + limit;
         }
     }
 
-    /// Keeps the child for the next request.
+    /// Keeps the worker for the next task.
     fn give_back(mut self) {
+        let young = |w: &mut Worker| {
+            w.served < RECYCLE_AFTER && os::processor_time(w.pid()).is_none_or(|used| used < RECYCLE_TIME)
+        };
+        let Some(worker) = self.worker.take_if(young) else { return };
         let mut state = self.pool.lock();
-        if let Some(worker) = self.worker.take_if(|w| w.served < RECYCLE_AFTER) {
-            if state.idle.len() < self.pool.options.size {
-                state.idle.push(worker);
-            } else {
-                self.worker = Some(worker); // ended with the lease, outside of the lock
-            }
+        let same_role = |w: &Worker| std::mem::discriminant(&w.fit) == std::mem::discriminant(&worker.fit);
+        // The one that was idle longest makes room; it ends with the lease, outside of the lock.
+        if state.idle.iter().filter(|w| same_role(w)).count() >= self.pool.options.size
+            && let Some(oldest) = state.idle.iter().position(same_role)
+        {
+            self.worker = Some(state.idle.remove(oldest));
         }
+        state.idle.push(worker);
     }
 
-    /// Ends the child and says how it ended: by itself, if it did so already.
-    fn end(mut self) -> ExitStatus {
-        let Some(mut worker) = self.worker.take() else { return ExitStatus::default() };
-        // Its end of the socket closes a moment before its status is there.
-        for _ in 0..20 {
-            if let Ok(Some(status)) = worker.child.try_wait() {
-                return status;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        let _ = worker.child.kill();
-        worker.child.wait().unwrap_or_default()
+    /// Ends the worker and says what it was and how it ended.
+    fn end(mut self) -> (&'static str, ExitStatus) {
+        self.worker.take().map_or(("worker", ExitStatus::default()), |worker| (worker.fit.name(), worker.end()))
     }
 }
 
@@ -276,80 +362,10 @@ impl Drop for Lease<'_> {
     fn drop(&mut self) {
         let ended = self.worker.take();
         let mut state = self.pool.lock();
-        *if self.listing { &mut state.listings } else { &mut state.documents } -= 1;
+        *state.busy(self.turn) -= 1;
         drop(state);
-        // Listings and documents wait on the same condition.
+        // All turns wait on the same condition.
         self.pool.freed.notify_all();
         drop(ended);
     }
-}
-
-/// Blocking input and output that ends with a deadline or when the peer leaves.
-struct Watch<'a> {
-    deadline: Instant,
-    peer: Option<&'a UnixStream>,
-}
-
-impl Watch<'_> {
-    fn read(&self, mut stream: &UnixStream, buffer: &mut [u8]) -> std::result::Result<(), Silence> {
-        let mut filled = 0;
-        while filled < buffer.len() {
-            match stream.read(&mut buffer[filled..]) {
-                Ok(0) => return Err(Silence::Broken("it closed its connection".to_owned())),
-                Ok(n) => filled += n,
-                Err(e) => self.go_on(&e)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn write(&self, mut stream: &UnixStream, mut bytes: &[u8]) -> std::result::Result<(), Silence> {
-        while !bytes.is_empty() {
-            match stream.write(bytes) {
-                Ok(n) => bytes = &bytes[n..],
-                Err(e) => self.go_on(&e)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn go_on(&self, error: &std::io::Error) -> std::result::Result<(), Silence> {
-        match error.kind() {
-            ErrorKind::Interrupted => return Ok(()),
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => {}
-            _ => return Err(Silence::Broken(error.to_string())),
-        }
-        if self.peer.is_some_and(os::is_gone) {
-            return Err(Silence::Unwanted);
-        }
-        if Instant::now() >= self.deadline {
-            return Err(Silence::TimedOut);
-        }
-        Ok(())
-    }
-}
-
-fn start_children(options: &Options, orders: &Receiver<SyncSender<Result<Worker>>>) {
-    for order in orders {
-        // A lost order means a lost caller; the child ends with its drop.
-        let _ = order.send(start_child(options));
-    }
-}
-
-fn start_child(options: &Options) -> Result<Worker> {
-    let failed = |e: std::io::Error| Error::new(Kind::NotReady, format!("could not start a parse worker: {e}"));
-    let (ours, theirs) = UnixStream::pair().map_err(failed)?;
-    ours.set_read_timeout(Some(TICK)).and_then(|()| ours.set_write_timeout(Some(TICK))).map_err(failed)?;
-    // The running program, even when an upgrade has put another file in its place.
-    let child = Command::new("/proc/self/exe")
-        .arg0("pg_rag_engine")
-        .arg("parse-worker")
-        .arg("--models")
-        .arg(&options.models)
-        .args(["--memory", &options.memory.to_string(), "--parent", &std::process::id().to_string()])
-        .stdin(Stdio::from(OwnedFd::from(theirs.try_clone().map_err(failed)?)))
-        .stdout(Stdio::from(OwnedFd::from(theirs)))
-        .spawn()
-        .map_err(failed)?;
-    Ok(Worker { child, stream: ours, served: 0 })
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! Reading sources through parse workers: what they return, and what they cost when a document misbehaves.
+//! Reading sources through workers: what they return, and how workers come and go.
 // Clippy's leave for tests does not reach the functions that tests share.
 #![allow(clippy::expect_used, clippy::panic)]
 
@@ -8,68 +8,15 @@ mod support;
 
 use rag_core::Kind;
 use rag_core::protocol::{Reply, Request};
-use rag_core::source::{Failure, Item, SourceKind, SourceOptions, SourceSpec};
+use rag_core::source::{SourceKind, SourceOptions, SourceSpec};
+use rustix::process::Signal;
 use serde_json::{Map, json};
-use std::path::Path;
 use std::time::{Duration, Instant};
-use support::{Client, Engine, model};
+use support::reading::{children, folder, is_ended, list, read, signal, source, status};
+use support::{Engine, model};
 
-/// Makes workers misbehave over documents named `fault-…`; only a debug build obeys.
-const FAULTS: &[(&str, &str)] = &[("RAG_ENGINE_TEST_FAULT", "1")];
-
-fn source(folder: &Path, limits: &serde_json::Value) -> SourceSpec {
-    let options = SourceOptions::parse(SourceKind::Markdown, &json!({ "limits": limits })).expect("options");
-    let location = folder.to_str().expect("UTF-8").to_owned();
-    SourceSpec { kind: SourceKind::Markdown, allowed_paths: vec![location.clone()], location, options }
-}
-
-fn folder(files: &[&str]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("folder");
-    for name in files {
-        std::fs::write(folder.path().join(name), format!("# About {name}\n\nA paragraph.\n")).expect("file");
-    }
-    folder
-}
-
-fn list(client: &mut Client, source: &SourceSpec) -> (Vec<Item>, Vec<Failure>) {
-    let mut all = (Vec::new(), Vec::new());
-    for reply in client.ask_all(&Request::List { source: source.clone() }) {
-        let Reply::Items { items, failures } = reply else { panic!("no items: {reply:?}") };
-        all.0.extend(items);
-        all.1.extend(failures);
-    }
-    all
-}
-
-/// Title or failure of each item.
-fn read(client: &mut Client, source: &SourceSpec, items: &[Item]) -> Vec<Result<String, Failure>> {
-    let model = model("all-MiniLM-L6-v2").expect("model");
-    let request = Request::Read { source: source.clone(), items: items.to_vec(), model };
-    let title = |reply| match reply {
-        Reply::Document(Ok(document)) => Ok(document.title.clone().unwrap_or_default()),
-        Reply::Document(Err(failure)) => Err(failure),
-        other => panic!("no document: {other:?}"),
-    };
-    client.ask_all(&request).into_iter().map(title).collect()
-}
-
-fn parse_workers(client: &mut Client) -> u32 {
-    match client.ask(&Request::Status) {
-        Reply::Status(status) => status.parse_workers,
-        other => panic!("no status: {other:?}"),
-    }
-}
-
-/// Process ids of the parse workers of an engine.
-fn children(engine: &Engine) -> Vec<u32> {
-    let mut found = Vec::new();
-    for task in std::fs::read_dir(format!("/proc/{}/task", engine.child.id())).expect("tasks") {
-        let path = task.expect("task").path().join("children");
-        let list = std::fs::read_to_string(path).unwrap_or_default();
-        found.extend(list.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
-    }
-    found
-}
+/// Makes parse workers misbehave over documents named `fault-…`; only a debug build obeys.
+const FAULTS: &[(&str, &str)] = &[("RAG_ENGINE_TEST_FAULT", "parse")];
 
 #[test]
 fn a_folder_is_listed_and_read_in_order() {
@@ -83,7 +30,7 @@ fn a_folder_is_listed_and_read_in_order() {
     assert_eq!((items.len(), failures.len()), (23, 0));
     let titles: Vec<String> = read(&mut client, &source, &items).into_iter().map(|t| t.expect("document")).collect();
     assert_eq!(titles, names.iter().map(|n| format!("About {n}")).collect::<Vec<_>>());
-    assert!((1..=2).contains(&parse_workers(&mut client)));
+    assert!((1..=2).contains(&status(&mut client).parse_workers));
     let inline = Request::Parse {
         kind: SourceKind::Markdown,
         options: SourceOptions::defaults(SourceKind::Markdown),
@@ -112,37 +59,6 @@ fn a_location_that_is_not_allowed_fails_as_a_whole() {
 }
 
 #[test]
-fn a_hostile_document_costs_itself_only() {
-    if model("all-MiniLM-L6-v2").is_none() || cfg!(not(debug_assertions)) {
-        eprintln!("skipped: needs the model and a debug build");
-        return;
-    }
-    let files = ["a.md", "fault-crash.md", "fault-hang.md", "fault-memory.md", "fault-panic.md", "z.md"];
-    let folder = folder(&files);
-    let engine = Engine::start(FAULTS, &["--parse-memory", "1024"]);
-    let mut client = engine.client();
-    let source = source(folder.path(), &json!({ "max_seconds": 3 }));
-    let (items, _) = list(&mut client, &source);
-    let mut results = read(&mut client, &source, &items).into_iter();
-    let mut next = || results.next().expect("one reply for each item");
-    assert_eq!(next().expect("a document"), "About a.md");
-    for (name, kind, message) in [
-        ("fault-crash.md", Kind::Internal, "parse worker was killed while reading"),
-        ("fault-hang.md", Kind::LimitExceeded, "took longer than 3 s"),
-        ("fault-memory.md", Kind::LimitExceeded, "parse worker ran out of memory while reading"),
-        ("fault-panic.md", Kind::Internal, "parsing panicked"),
-    ] {
-        let failure = next().expect_err(name);
-        assert_eq!((failure.uri.as_str(), failure.error.kind), (name, kind));
-        assert!(failure.error.message.contains(message), "{failure:?}");
-    }
-    assert_eq!(next().expect("a document"), "About z.md");
-    // The engine is the same, and reads on.
-    let good: Vec<Item> = items.iter().filter(|i| !i.uri.contains("fault")).cloned().collect();
-    assert!(read(&mut client, &source, &good).iter().all(Result::is_ok));
-}
-
-#[test]
 fn a_worker_that_is_killed_is_replaced_and_none_outlives_the_engine() {
     if model("all-MiniLM-L6-v2").is_none() || cfg!(not(debug_assertions)) {
         eprintln!("skipped: needs the model and a debug build");
@@ -156,13 +72,13 @@ fn a_worker_that_is_killed_is_replaced_and_none_outlives_the_engine() {
     let victims = children(&engine);
     assert_eq!(victims.len(), 1);
     // Killed while idle: nobody's loss.
-    kill(victims[0]);
+    signal(victims[0], Signal::KILL);
     assert!(read(&mut client, &source, &items[1..]).iter().all(Result::is_ok));
     // Killed while busy: one document's loss.
     let model = model("all-MiniLM-L6-v2").expect("model");
     client.send(&Request::Read { source: source.clone(), items: items.clone(), model });
     std::thread::sleep(Duration::from_millis(500));
-    children(&engine).into_iter().for_each(kill);
+    children(&engine).into_iter().for_each(|pid| signal(pid, Signal::KILL));
     let (first, second) = (client.receive(), client.receive());
     assert!(matches!(first.reply, Reply::Document(Err(f)) if f.uri == "fault-hang.md"));
     assert!(matches!(second.reply, Reply::Document(Ok(_))) && second.last);
@@ -208,14 +124,4 @@ fn workers_inherit_no_socket() {
         sockets.retain(|n| *n > 2);
         assert_eq!(sockets, [3, 4]);
     }
-}
-
-fn kill(pid: u32) {
-    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).expect("pid")).expect("pid");
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("kills");
-}
-
-/// Gone, or a zombie whose new parent has not looked yet.
-fn is_ended(pid: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
 }

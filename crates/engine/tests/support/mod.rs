@@ -4,6 +4,8 @@
 // Each test program uses a part.
 #![allow(dead_code)]
 
+pub mod reading;
+
 use rag_core::protocol::{Answer, ModelSpec, PROTOCOL_VERSION, Pooling, Reply, Request, decode, encode, frame_length};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! What a worker may ask the kernel for.
+//!
+//! Owns the confinement that a worker puts on itself before it sees a byte of a document, and can never take off. Two
+//! layers that do not depend on each other:
+//!
+//! - **seccomp**, a list of the system calls that the role needs; every other fails with EPERM. A list of what is allowed
+//!   and not of what is forbidden, because kernels gain calls (io_uring was one) that nobody here would have thought of.
+//!   A library that tries something else sees an error, as on a system that lacks the call, and is not killed. A parse
+//!   worker has no call that opens a file, makes a socket, a process or a thread, or makes memory executable.
+//! - **landlock**, what may be opened: nothing for a parse worker, files beneath the allowed paths for an acquire worker,
+//!   for reading. Rights that an older kernel does not know are left out.
+//!
+//! A kernel that lacks a layer leaves the other one; the engine says so once in its log, and in its status.
+//!
+//! Must not decide who is confined how far: [`Profile`] comes from the worker's role.
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, LandlockStatus, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError,
+    RulesetStatus, Scope, path_beneath_rules,
+};
+use rag_core::{Error, Kind, Result};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
+};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The newest landlock that this was tried with; older ones give what they have.
+const LANDLOCK: ABI = ABI::V7;
+
+/// What a role may do.
+#[derive(Debug)]
+pub enum Profile<'a> {
+    /// Read beneath these paths, and talk to the network if `network`.
+    Acquire {
+        /// Allowed paths.
+        roots: &'a [String],
+        /// Whether TCP connections may be made.
+        network: bool,
+    },
+    /// Compute.
+    Parse,
+}
+
+/// How far the kernel went along.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Level {
+    /// Version of landlock, and whether all that was asked of it is enforced.
+    landlock: Option<(String, bool)>,
+    seccomp: bool,
+}
+
+impl Level {
+    /// Whether nothing is missing.
+    pub fn is_full(&self) -> bool {
+        self.seccomp && self.landlock.as_ref().is_some_and(|(_, whole)| *whole)
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let landlock = self.landlock.as_ref().map(|(version, whole)| match whole {
+            true => format!("landlock {version}"),
+            false => format!("landlock {version} in part"),
+        });
+        match (landlock, self.seccomp) {
+            (Some(landlock), true) => write!(f, "{landlock}, seccomp"),
+            (Some(landlock), false) => f.write_str(&landlock),
+            (None, true) => f.write_str("seccomp"),
+            (None, false) => f.write_str("none"),
+        }
+    }
+}
+
+/// Confines the calling thread, and what it starts, for good.
+///
+/// Fails when a layer that the kernel has cannot be set up; a layer that it lacks is left out of the level.
+pub fn confine(profile: &Profile<'_>) -> Result<Level> {
+    let landlock = restrict_files(profile)
+        .map_err(|e| Error::new(Kind::Io, format!("could not confine a worker by landlock: {e}")))?;
+    // The calls that landlock needs are not on the list.
+    let seccomp = restrict_calls(profile)
+        .map_err(|e| Error::new(Kind::Io, format!("could not confine a worker by seccomp: {e}")))?;
+    Ok(Level { landlock, seccomp })
+}
+
+/// What workers will be confined by, found out by a thread that ends confined.
+pub fn probe() -> Result<Level> {
+    let probing = std::thread::Builder::new().name("probe".into()).spawn(|| confine(&Profile::Parse));
+    let probing = probing.map_err(|e| Error::new(Kind::OutOfMemory, format!("could not start a thread: {e}")))?;
+    probing.join().unwrap_or_else(|_| Err(Error::internal("confining a thread panicked")))
+}
+
+fn restrict_files(profile: &Profile<'_>) -> std::result::Result<Option<(String, bool)>, RulesetError> {
+    let (roots, network): (&[String], bool) = match profile {
+        Profile::Acquire { roots, network } => (roots, *network),
+        Profile::Parse => (&[], false),
+    };
+    let tcp = if network { AccessNet::BindTcp.into() } else { AccessNet::from_all(LANDLOCK) };
+    let status = Ruleset::default()
+        .handle_access(AccessFs::from_all(LANDLOCK))?
+        .handle_access(tcp)?
+        .scope(Scope::from_all(LANDLOCK))?
+        .create()?
+        // A root that is not there allows nothing.
+        .add_rules(path_beneath_rules(roots, AccessFs::ReadFile | AccessFs::ReadDir))?
+        .restrict_self()?;
+    Ok(match (status.ruleset, status.landlock) {
+        (RulesetStatus::NotEnforced, _) => None,
+        (enforced, LandlockStatus::Available { effective_abi, .. }) => {
+            Some((effective_abi.to_string(), enforced == RulesetStatus::FullyEnforced))
+        }
+        _ => None,
+    })
+}
+
+/// False when the kernel or the architecture has no filters.
+fn restrict_calls(profile: &Profile<'_>) -> std::result::Result<bool, seccompiler::Error> {
+    let Ok(architecture) = TargetArch::try_from(std::env::consts::ARCH) else { return Ok(false) };
+    let denied = SeccompAction::Errno(libc::EPERM as u32);
+    let filter = SeccompFilter::new(calls(profile)?, denied, SeccompAction::Allow, architecture)?;
+    match seccompiler::apply_filter(&BpfProgram::try_from(filter)?) {
+        Ok(()) => Ok(true),
+        Err(seccompiler::Error::Prctl(_) | seccompiler::Error::Seccomp(_)) => Ok(false),
+        Err(other) => Err(other),
+    }
+}
+
+/// Memory, time, waiting, signals to itself, the descriptors it has, and its end.
+const COMPUTE: &[libc::c_long] = &[
+    libc::SYS_brk,
+    libc::SYS_clock_getres,
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_close,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_fstat,
+    libc::SYS_futex,
+    libc::SYS_getpid,
+    libc::SYS_getrandom,
+    libc::SYS_gettid,
+    libc::SYS_gettimeofday,
+    libc::SYS_lseek,
+    libc::SYS_madvise,
+    libc::SYS_mremap,
+    libc::SYS_munmap,
+    libc::SYS_nanosleep,
+    libc::SYS_read,
+    libc::SYS_readv,
+    libc::SYS_restart_syscall,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_sched_yield,
+    libc::SYS_sigaltstack,
+    libc::SYS_write,
+    libc::SYS_writev,
+];
+
+/// Resolving and reading paths. What may be opened is landlock's, and cap-std's.
+const FILES: &[libc::c_long] = &[
+    libc::SYS_faccessat,
+    libc::SYS_faccessat2,
+    libc::SYS_fadvise64,
+    libc::SYS_fstatfs,
+    libc::SYS_getcwd,
+    libc::SYS_getdents64,
+    libc::SYS_newfstatat,
+    libc::SYS_openat2,
+    libc::SYS_pread64,
+    libc::SYS_readlinkat,
+    libc::SYS_statx,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_readlink,
+];
+
+/// Connecting to a host; which hosts is for whoever connects.
+const NETWORK: &[libc::c_long] = &[
+    libc::SYS_connect,
+    libc::SYS_getpeername,
+    libc::SYS_getsockname,
+    libc::SYS_getsockopt,
+    libc::SYS_ppoll,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_sendmmsg,
+    libc::SYS_sendmsg,
+    libc::SYS_sendto,
+    libc::SYS_setsockopt,
+    libc::SYS_shutdown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_poll,
+];
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// The calls of a role, each with the arguments it may have.
+fn calls(profile: &Profile<'_>) -> std::result::Result<Rules, seccompiler::BackendError> {
+    use SeccompCmpOp::{Eq, MaskedEq};
+    let mut rules = Rules::new();
+    let plain = |rules: &mut Rules, calls: &[libc::c_long]| {
+        rules.extend(calls.iter().map(|call| (*call, Vec::new())));
+    };
+    let mut when = |call: libc::c_long, argument: u8, operator: SeccompCmpOp, value: u64| {
+        let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)?;
+        rules.entry(call).or_default().push(SeccompRule::new(vec![condition])?);
+        Ok::<(), seccompiler::BackendError>(())
+    };
+    // Memory is data: what a document smuggles in can only reuse code that is there.
+    for call in [libc::SYS_mmap, libc::SYS_mprotect] {
+        when(call, 2, MaskedEq(libc::PROT_EXEC as u64), 0)?;
+    }
+    // Aborting is a signal to oneself.
+    for call in [libc::SYS_kill, libc::SYS_tgkill] {
+        when(call, 0, Eq, u64::from(std::process::id()))?;
+    }
+    // Copies and flags of descriptors; not F_SETOWN, by which the kernel would signal another process.
+    for command in [libc::F_DUPFD_CLOEXEC, libc::F_GETFD, libc::F_SETFD, libc::F_GETFL] {
+        when(libc::SYS_fcntl, 1, Eq, command as u64)?;
+    }
+    if let Profile::Acquire { network, .. } = profile {
+        let writing = libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC;
+        when(libc::SYS_openat, 2, MaskedEq(writing as u64), libc::O_RDONLY as u64)?;
+        if *network {
+            for family in [libc::AF_INET, libc::AF_INET6] {
+                when(libc::SYS_socket, 0, Eq, family as u64)?;
+            }
+            plain(&mut rules, NETWORK);
+        }
+        plain(&mut rules, FILES);
+    }
+    plain(&mut rules, COMPUTE);
+    Ok(rules)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs in a thread of its own, because there is no way back.
+    fn confined<T: Send + 'static>(roots: Vec<String>, network: bool, what: impl FnOnce() -> T + Send + 'static) -> T {
+        let run = move || {
+            confine(&Profile::Acquire { roots: &roots, network }).expect("confined");
+            what()
+        };
+        std::thread::spawn(run).join().expect("thread")
+    }
+
+    fn denied<T>(result: std::io::Result<T>) -> bool {
+        result.is_err_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied)
+    }
+
+    #[test]
+    fn an_acquire_worker_reads_beneath_its_roots_and_writes_nowhere() {
+        let folder = tempfile::tempdir().expect("folder");
+        let (inside, outside) = (folder.path().join("in"), folder.path().join("out"));
+        for place in [&inside, &outside] {
+            std::fs::create_dir(place).expect("folder");
+            std::fs::write(place.join("f"), "x").expect("file");
+        }
+        let root = inside.to_str().expect("UTF-8").to_owned();
+        let (read, listed, other, changed, made) = confined(vec![root], false, move || {
+            (
+                std::fs::read(inside.join("f")),
+                std::fs::read_dir(&inside).map(Iterator::count),
+                denied(std::fs::read(outside.join("f"))),
+                denied(std::fs::write(inside.join("f"), "y")),
+                denied(std::fs::write(inside.join("g"), "y")),
+            )
+        });
+        assert_eq!((read.expect("read"), listed.expect("listed")), (b"x".to_vec(), 1));
+        let landlock = probe().expect("level").landlock.is_some();
+        assert_eq!((other, changed, made), (landlock, true, true));
+    }
+
+    #[test]
+    fn the_network_is_closed_unless_it_is_opened() {
+        let connect = || denied(std::net::TcpStream::connect("127.0.0.1:9"));
+        assert!(confined(Vec::new(), false, connect));
+        assert!(!confined(Vec::new(), true, connect), "refused, since nobody listens there, but not denied");
+        assert!(confined(Vec::new(), true, || denied(std::os::unix::net::UnixDatagram::unbound())));
+    }
+
+    #[test]
+    fn a_level_reads_as_it_is() {
+        let level = |landlock: Option<(&str, bool)>, seccomp| Level {
+            landlock: landlock.map(|(version, whole)| (version.to_owned(), whole)),
+            seccomp,
+        };
+        for (level, text, full) in [
+            (level(Some(("7", true)), true), "landlock 7, seccomp", true),
+            (level(Some(("3", false)), true), "landlock 3 in part, seccomp", false),
+            (level(None, true), "seccomp", false),
+            (level(None, false), "none", false),
+        ] {
+            assert_eq!((level.to_string().as_str(), level.is_full()), (text, full));
+        }
+    }
+}
