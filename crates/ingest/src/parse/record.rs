@@ -5,12 +5,17 @@
 //! Owns the defaults of [`FieldMap`]. A record is refused when its text is missing, because a document without text
 //! that claims to be one hides a wrong field mapping; an empty text is fine (a title alone is a record of many sets).
 //! The text is returned as the record has it; repair is the caller's.
+//!
+//! A listing only needs the [`key`], and gets it without building the rest: a value takes up to a hundred times the
+//! memory of its text, and what one record does to a listing happens to all of them.
 
 use super::metadata::{rfc3339, scalar};
 use crate::text::{map_without_nul, repair};
 use rag_core::error::{Error, Kind, Result};
 use rag_core::source::FieldMap;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// The parts of a record.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -34,28 +39,50 @@ pub struct Record {
 /// Bytes of a bad line that a message quotes.
 const QUOTED: usize = 80;
 
+/// Fields that mean something when the options name no other.
+const USUAL_KEYS: &[&str] = &["external_id", "_id", "id"];
+const USUAL_TEXTS: &[&str] = &["text", "content", "body"];
+
+/// The key of a record, if it has one. Fails as [`parse`] does when there is no JSON object or no text in it.
+pub fn key(bytes: &[u8], fields: &FieldMap) -> Result<Option<String>> {
+    let line = repair(bytes);
+    // Values stay slices of the line.
+    let whole: &RawValue = serde_json::from_str(&line.text).map_err(|error| no_json(&line.text, &error))?;
+    if !whole.get().starts_with('{') {
+        return Err(no_object(&line.text));
+    }
+    let mut values: BTreeMap<String, &RawValue> =
+        serde_json::from_str(whole.get()).map_err(|error| no_json(&line.text, &error))?;
+    values.retain(|_, value| value.get() != "null");
+    let take = |named: Option<&str>, usual: &[&str]| {
+        let blank = |raw: &&RawValue| serde_json::from_str::<String>(raw.get()).is_ok_and(|s| s.trim().is_empty());
+        let Some(name) = choose(named, usual, |name| values.get(name).map(blank)) else { return Ok(None) };
+        let raw = values.get(name).map_or("", |raw| raw.get());
+        if raw.starts_with(['[', '{']) {
+            return Err(no_scalar(name, raw));
+        }
+        let value = serde_json::from_str(raw).map_err(|error| no_json(raw, &error))?;
+        text_of(name, value).map(Some)
+    };
+    if take(fields.text.as_deref(), USUAL_TEXTS)?.is_none() {
+        return Err(no_text(values.keys(), fields));
+    }
+    Ok(filled(take(fields.external_id.as_deref(), USUAL_KEYS)?))
+}
+
 /// Reads one JSON object.
 pub fn parse(bytes: &[u8], fields: &FieldMap) -> Result<Record> {
     let line = repair(bytes);
     let mut object = match serde_json::from_str::<Value>(&line.text) {
         Ok(Value::Object(object)) => object,
-        Ok(_) => return Err(bad(format!("record is not a JSON object: \"{}\"", quote(&line.text)))),
-        Err(error) => {
-            let error =
-                bad(format!("record is not valid JSON: \"{}\"", quote(&line.text))).with_detail(error.to_string());
-            return Err(error);
-        }
+        Ok(_) => return Err(no_object(&line.text)),
+        Err(error) => return Err(no_json(&line.text, &error)),
     };
     // A field that is null says nothing, wherever it would have gone.
     object.retain(|_, value| !value.is_null());
-    let text = take_string(&mut object, fields.text.as_deref(), &["text", "content", "body"])?.ok_or_else(|| {
-        let have: Vec<&str> = object.keys().map(String::as_str).take(20).collect();
-        let wanted = fields.text.as_deref().unwrap_or("text");
-        bad(format!("record has no field \"{wanted}\""))
-            .with_detail(format!("It has: {}.", have.join(", ")))
-            .with_hint("Name the field with the text in the source's options: {\"fields\": {\"text\": \"...\"}}.")
-    })?;
-    let external_id = take_string(&mut object, fields.external_id.as_deref(), &["external_id", "_id", "id"])?;
+    let text =
+        take_string(&mut object, fields.text.as_deref(), USUAL_TEXTS)?.ok_or_else(|| no_text(object.keys(), fields))?;
+    let external_id = take_string(&mut object, fields.external_id.as_deref(), USUAL_KEYS)?;
     let title = take_string(&mut object, fields.title.as_deref(), &["title"])?;
     let language = take_string(&mut object, fields.language.as_deref(), &["language"])?;
     let published_field = fields.published_at.as_deref().unwrap_or("published_at");
@@ -63,7 +90,6 @@ pub fn parse(bytes: &[u8], fields: &FieldMap) -> Result<Record> {
     if published_at.is_some() {
         object.shift_remove(published_field);
     }
-    let filled = |value: Option<String>| value.map(|v| v.replace('\0', "\u{FFFD}")).filter(|v| !v.trim().is_empty());
     Ok(Record {
         external_id: filled(external_id),
         title: filled(title),
@@ -75,30 +101,38 @@ pub fn parse(bytes: &[u8], fields: &FieldMap) -> Result<Record> {
     })
 }
 
-/// Takes the named field, or else the first of the usual ones that says something, or else the first that is there.
-fn take_string(object: &mut Map<String, Value>, named: Option<&str>, usual: &[&str]) -> Result<Option<String>> {
-    let present = |key: &&str| object.contains_key(*key);
-    let blank = |key: &&str| object.get(*key).and_then(Value::as_str).is_some_and(|text| text.trim().is_empty());
-    let found = match named {
+/// The named field, or else the first of the usual ones that says something, or else the first that is there; `blank`
+/// says of a field that is there whether it says nothing.
+fn choose<'k>(named: Option<&'k str>, usual: &[&'k str], blank: impl Fn(&str) -> Option<bool>) -> Option<&'k str> {
+    let present = |key: &&str| blank(key).is_some();
+    match named {
         Some(name) => Some(name).filter(present),
         None => {
             let mut there = usual.iter().copied().filter(present);
-            there.clone().find(|key| !blank(key)).or_else(|| there.next())
+            there.clone().find(|key| blank(key) == Some(false)).or_else(|| there.next())
         }
-    };
-    let Some(key) = found else {
-        return Ok(None);
-    };
-    match object.shift_remove(key) {
-        Some(Value::String(s)) => Ok(Some(s)),
-        Some(value) => match scalar(&value) {
-            Some(text) => Ok(Some(text)),
-            None => {
-                Err(bad(format!("field \"{key}\" must be a string or number, not \"{}\"", quote(&value.to_string()))))
-            }
-        },
-        None => Ok(None),
     }
+}
+
+/// Takes the field that [`choose`] names.
+fn take_string(object: &mut Map<String, Value>, named: Option<&str>, usual: &[&str]) -> Result<Option<String>> {
+    let blank = |value: &Value| value.as_str().is_some_and(|text| text.trim().is_empty());
+    let chosen = choose(named, usual, |key| object.get(key).map(blank));
+    let Some((key, value)) = chosen.and_then(|key| Some((key, object.shift_remove(key)?))) else { return Ok(None) };
+    text_of(key, value).map(Some)
+}
+
+/// A string or number as text.
+fn text_of(key: &str, value: Value) -> Result<String> {
+    match value {
+        Value::String(s) => Ok(s),
+        value => scalar(&value).ok_or_else(|| no_scalar(key, &value.to_string())),
+    }
+}
+
+/// Without NUL, and nothing when there is only white space.
+fn filled(value: Option<String>) -> Option<String> {
+    value.map(|v| v.replace('\0', "\u{FFFD}")).filter(|v| !v.trim().is_empty())
 }
 
 /// Merges an object under `metadata` into its parent; a field that stands there already wins.
@@ -120,6 +154,26 @@ fn flatten(mut object: Map<String, Value>) -> Map<String, Value> {
 fn quote(text: &str) -> String {
     let text = text.trim();
     if text.len() <= QUOTED { text.to_owned() } else { format!("{}…", &text[..text.floor_char_boundary(QUOTED)]) }
+}
+
+fn no_json(text: &str, error: &serde_json::Error) -> Error {
+    bad(format!("record is not valid JSON: \"{}\"", quote(text))).with_detail(error.to_string())
+}
+
+fn no_object(text: &str) -> Error {
+    bad(format!("record is not a JSON object: \"{}\"", quote(text)))
+}
+
+fn no_text<'n>(names: impl Iterator<Item = &'n String>, fields: &FieldMap) -> Error {
+    let have: Vec<&str> = names.map(String::as_str).take(20).collect();
+    let wanted = fields.text.as_deref().unwrap_or("text");
+    bad(format!("record has no field \"{wanted}\""))
+        .with_detail(format!("It has: {}.", have.join(", ")))
+        .with_hint("Name the field with the text in the source's options: {\"fields\": {\"text\": \"...\"}}.")
+}
+
+fn no_scalar(key: &str, value: &str) -> Error {
+    bad(format!("field \"{key}\" must be a string or number, not \"{}\"", quote(value)))
 }
 
 fn bad(message: String) -> Error {
@@ -174,6 +228,38 @@ mod tests {
         let record = record.expect("valid");
         assert_eq!(record.external_id.as_deref(), Some("1234567890123456789012"));
         assert_eq!(record.metadata["n"].to_string(), "1e+400");
+    }
+
+    #[test]
+    fn a_key_is_that_of_the_whole_record() {
+        let named = FieldMap { text: Some("t".into()), external_id: Some("k".into()), ..FieldMap::default() };
+        for line in [
+            r#"{"_id": 7, "text": "x", "n": {"id": 8}}"#,
+            r#"{"id": "c", "_id": "b", "external_id": "a", "body": "3"}"#,
+            r#"{"external_id": "", "_id": "x", "text": " ", "body": "t"}"#,
+            r#"{"id": null, "text": "", "title": [1]}"#,
+            r#"{"id": "a\u0000b", "text": "x"}"#,
+            r#"{"id": 1234567890123456789012, "text": 1e400, "id": 3}"#,
+            r#"{"id": true, "text": "x"}"#,
+            r#"{"id": {"a":1}, "text": "x"}"#,
+            r#"{"t": "x", "k": "1", "id": "2"}"#,
+            r#"{"text": [1]}"#,
+            r#"{"text": null, "a": 1}"#,
+            r#" {"text": "x"} "#,
+            "[1]",
+            "{oops",
+            "",
+        ] {
+            for fields in [&FieldMap::default(), &named] {
+                match (key(line.as_bytes(), fields), parse(line.as_bytes(), fields)) {
+                    (key, Ok(record)) => assert_eq!(key, Ok(record.external_id), "{line}"),
+                    (Err(key), Err(whole)) => assert_eq!(key.message, whole.message, "{line}"),
+                    // What a record fails by besides its key and text is found when it is parsed.
+                    (Ok(_), Err(whole)) => assert!(whole.message.contains("\"title\""), "{line}: {whole}"),
+                }
+            }
+        }
+        assert!(key("[".repeat(100_000).as_bytes(), &named).is_err());
     }
 
     #[test]

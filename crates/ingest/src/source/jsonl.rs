@@ -5,9 +5,9 @@
 //! The file is read once, line by line, and never held as a whole. A record's place is its byte range, so reading one
 //! costs one seek; the hash of the line tells when the file was replaced in between.
 //!
-//! A listing needs the keys, so it parses each record where the file is open. Sending every line to a process that may
-//! open nothing would cost a copy of the whole file per listing, to guard a process that may only read what the
-//! superuser allowed from a parser written in Rust.
+//! A listing needs the keys, so it looks into each record where the file is open, and no further than its key and
+//! whether there is a text. Sending every line to a process that may open nothing would cost a copy of the whole file
+//! per listing, to guard a process that may only read what the superuser allowed from a parser written in Rust.
 
 use super::confine::Location;
 use super::file::unreadable;
@@ -51,15 +51,15 @@ impl<'a> Records<'a> {
         if let Err(error) = within_limit(line.length, &self.spec.options.limits) {
             return fail(&by_line, error);
         }
-        let uri = match record::parse(bytes, &self.spec.options.fields) {
-            Ok(record::Record { external_id: Some(id), .. }) if id.len() > MAX_KEY => {
+        let uri = match record::key(bytes, &self.spec.options.fields) {
+            Ok(Some(id)) if id.len() > MAX_KEY => {
                 let message = format!("key of {} bytes is longer than {MAX_KEY}", id.len());
                 let error = Error::new(Kind::LimitExceeded, message).with_hint(
                     "Name the field with the key in the source's options: {\"fields\": {\"external_id\": \"...\"}}.",
                 );
                 return fail(&by_line, error);
             }
-            Ok(record) => record.external_id.map_or(by_line, |id| format!("{name}#{id}")),
+            Ok(key) => key.map_or(by_line, |id| format!("{name}#{id}")),
             Err(error) => return fail(&by_line, error),
         };
         // Half a hash per record: five million of them must fit in a worker.
