@@ -91,11 +91,13 @@ impl Exchange<'_> {
         while filled < buffer.len() {
             match stream.read(&mut buffer[filled..]) {
                 Ok(0) => return Err(Silence::Ended("it closed its connection".to_owned())),
-                Ok(n) => filled += n,
+                Ok(n) => {
+                    filled += n;
+                    // Whoever drips bytes never lets a read time out.
+                    self.in_time()?;
+                }
                 Err(e) => self.go_on(&e)?,
             }
-            // Whoever drips bytes never lets a read time out.
-            self.in_time()?;
         }
         Ok(())
     }
@@ -108,6 +110,10 @@ impl Exchange<'_> {
         }
         if self.peer.is_some_and(os::is_gone) {
             return Err(Silence::Unwanted);
+        }
+        // The end of a worker says more than the time that passed until somebody looked.
+        if os::is_gone(self.stream) {
+            return Ok(());
         }
         self.in_time()
     }

@@ -49,7 +49,7 @@ pub fn of_worker(parses: bool, task: &Task, output: &mut File) -> Result<()> {
         "bulk" => {
             write(output, &u32::try_from(task.frame_limit()).unwrap_or(u32::MAX).to_le_bytes())?;
             loop {
-                write(output, &[0; 1 << 16])?;
+                write(output, &[0xC1; 1 << 16])?;
             }
         }
         "liar" => frame::write(output, &Said::Document(Box::default()))?,
