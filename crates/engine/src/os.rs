@@ -2,9 +2,9 @@
 
 //! What the engine asks of the operating system.
 //!
-//! Owns the inherited socket, credentials of a peer, priorities, limits and `/proc`. It is the one file of the engine
-//! with unsafe code, for the two things that cannot be said otherwise: taking over a descriptor that is known by number,
-//! and giving freed memory back.
+//! Owns the inherited socket, credentials of a peer, priorities, limits and `/proc`. Outside of tests it is the one file
+//! of the engine with unsafe code, for the two things that cannot be said otherwise: taking over a descriptor that is
+//! known by number, and giving freed memory back.
 
 use rag_core::{Error, Kind, Result};
 use rustix::net::RecvFlags;

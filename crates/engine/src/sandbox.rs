@@ -286,6 +286,58 @@ mod tests {
     }
 
     #[test]
+    #[allow(unsafe_code)]
+    fn a_parse_worker_has_no_call_for_anything_else() {
+        let calls = [
+            ("bpf", libc::SYS_bpf),
+            ("clone", libc::SYS_clone),
+            ("clone3", libc::SYS_clone3),
+            ("connect", libc::SYS_connect),
+            ("execve", libc::SYS_execve),
+            ("execveat", libc::SYS_execveat),
+            ("io_uring_setup", libc::SYS_io_uring_setup),
+            ("keyctl", libc::SYS_keyctl),
+            ("memfd_create", libc::SYS_memfd_create),
+            ("mount", libc::SYS_mount),
+            ("openat", libc::SYS_openat),
+            ("openat2", libc::SYS_openat2),
+            ("perf_event_open", libc::SYS_perf_event_open),
+            ("pidfd_open", libc::SYS_pidfd_open),
+            ("prctl", libc::SYS_prctl),
+            ("prlimit64", libc::SYS_prlimit64),
+            ("process_vm_readv", libc::SYS_process_vm_readv),
+            ("ptrace", libc::SYS_ptrace),
+            ("seccomp", libc::SYS_seccomp),
+            ("setns", libc::SYS_setns),
+            ("shmget", libc::SYS_shmget),
+            ("socket", libc::SYS_socket),
+            ("socketpair", libc::SYS_socketpair),
+            ("unlinkat", libc::SYS_unlinkat),
+            ("unshare", libc::SYS_unshare),
+        ];
+        let run = move || {
+            confine(&Profile::Parse).expect("confined");
+            // An argument with which each of them would fail otherwise, too, but not by EPERM.
+            let bad = libc::CLONE_THREAD;
+            // SAFETY: no pointer to memory is passed, and nothing is made of these arguments.
+            let denied = |call| unsafe { libc::syscall(call, bad, 0, 0, 0, 0, 0) } == -1 && last_error() == libc::EPERM;
+            let open: Vec<&str> = calls.into_iter().filter(|(_, call)| !denied(*call)).map(|(name, _)| name).collect();
+            let map = |protection| {
+                let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+                // SAFETY: a new page somewhere, which nobody uses.
+                unsafe { libc::mmap(std::ptr::null_mut(), 4096, protection, flags, -1, 0) != libc::MAP_FAILED }
+            };
+            (open, map(libc::PROT_READ), map(libc::PROT_READ | libc::PROT_EXEC))
+        };
+        let (open, data, code) = std::thread::spawn(run).join().expect("thread");
+        assert_eq!((open, data, code), (Vec::new(), true, false));
+    }
+
+    fn last_error() -> i32 {
+        std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+    }
+
+    #[test]
     fn a_level_reads_as_it_is() {
         let level = |landlock: Option<(&str, bool)>, seccomp| Level {
             landlock: landlock.map(|(version, whole)| (version.to_owned(), whole)),

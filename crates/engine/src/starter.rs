@@ -20,7 +20,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -179,7 +179,8 @@ fn start_worker(models: &PathBuf, memory: u64, fit: Fit) -> Result<Worker> {
     let stderr = child.stderr.take();
     let worker = Worker { fit: fit.clone(), stream: ours, served: 0, child };
     if let Some(stderr) = stderr {
-        let relay = std::thread::Builder::new().name("log".into()).spawn(move || relay(stderr));
+        let relay =
+            std::thread::Builder::new().name("log".into()).spawn(move || relay(stderr, |line| eprintln!("{line}")));
         relay.map_err(failed)?;
     }
     Ok(worker)
@@ -194,7 +195,7 @@ fn article(fit: &Fit) -> &'static str {
 
 /// Passes what a worker prints on to the log until it has printed too much; the rest is read and dropped, so that it
 /// is not held up. Control characters are escaped, because a line may quote a document.
-fn relay(stderr: ChildStderr) {
+fn relay(stderr: impl Read, print: impl Fn(&str)) {
     let mut lines = BufReader::new(stderr);
     let mut left = LOG_BYTES;
     let mut line = Vec::new();
@@ -204,10 +205,10 @@ fn relay(stderr: ChildStderr) {
             Ok(0) | Err(_) => return,
             Ok(_) if left == 0 => {}
             Ok(n) => {
-                eprintln!("{}", printable(&line));
+                print(&printable(&line));
                 left = left.saturating_sub(n);
                 if left == 0 {
-                    crate::log("a worker printed too much; the rest of it is left out");
+                    print("pg_rag_engine: a worker printed too much; the rest of it is left out");
                 }
             }
         }
@@ -250,5 +251,14 @@ mod tests {
     #[test]
     fn what_a_worker_prints_cannot_disturb_the_log() {
         assert_eq!(printable(b"a\x1b[31m\xffb\r\n"), "a\\u{1b}[31m\u{FFFD}b");
+        let printed = std::cell::RefCell::new(Vec::new());
+        let mut flood = "x".repeat(100).into_bytes();
+        flood.push(b'\n');
+        let mut flood = std::io::Cursor::new(flood.repeat(10_000));
+        relay(&mut flood, |line| printed.borrow_mut().push(line.to_owned()));
+        let printed = printed.into_inner();
+        assert_eq!(printed.len(), LOG_BYTES.div_ceil(101) + 1);
+        assert!(printed.last().is_some_and(|line| line.contains("printed too much")));
+        assert_eq!(flood.position(), 1_010_000, "the worker would be held up");
     }
 }
