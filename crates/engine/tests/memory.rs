@@ -11,7 +11,7 @@ use std::time::Duration;
 use support::reading::status;
 use support::{Engine, model};
 
-/// A leak of a kilobyte a call shows in the long run only; set `RAG_TEST_FULL` for it.
+/// A leak of a few kilobytes a call shows in the long run only; set `RAG_TEST_FULL` for it.
 fn calls() -> u64 {
     if std::env::var_os("RAG_TEST_FULL").is_some() { 10_000 } else { 1500 }
 }
