@@ -294,7 +294,8 @@ CREATE FUNCTION rag."health"() RETURNS TABLE (
     "workers" INT,
     "queued" INT,
     "repair_needed" bool,
-    "last_error" TEXT
+    "last_error" TEXT,
+    "sandbox" TEXT
 )
 STRICT VOLATILE PARALLEL RESTRICTED
 LANGUAGE c
@@ -312,6 +313,6 @@ COMMENT ON FUNCTION rag.enqueue_sync(text) IS
 COMMENT ON FUNCTION rag.retry(bigint) IS 'gives a job of rag.failed_jobs new attempts';
 COMMENT ON FUNCTION rag.repair() IS
     'makes the HNSW indexes that a restore has left out, or that are not valid; returns what was done; search works meanwhile';
-COMMENT ON FUNCTION rag.health() IS 'one row: state of the engine (stopped until first use), its models and workers, and whether an HNSW index is missing (repair_needed)';
+COMMENT ON FUNCTION rag.health() IS 'one row: state of the engine (stopped until first use), its models, workers and what confines them (sandbox), and whether an HNSW index is missing (repair_needed)';
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA rag FROM PUBLIC;

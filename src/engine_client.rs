@@ -142,8 +142,8 @@ fn connection_error(message: &str) -> Error {
         .with_hint("Try again; if it happens again see the server log and SELECT * FROM rag.health();")
 }
 
-/// Sleeps until the latch is set or the time is over.
-fn pause(time: Duration) {
+/// Sleeps for a while, or until this process is told something.
+pub fn pause(time: Duration) {
     wait(None, 0, time);
 }
 

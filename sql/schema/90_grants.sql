@@ -31,7 +31,7 @@ COMMENT ON FUNCTION rag.rrf(jsonb, integer, double precision[]) IS
 COMMENT ON FUNCTION rag.embed(text[], text) IS 'vectors of passages, one row per text; text over the window is cut with a warning';
 COMMENT ON FUNCTION rag.embed_query(text, text) IS 'vector of a query';
 COMMENT ON FUNCTION rag.count_tokens(text, text) IS 'tokens of a text for a model, special tokens included';
-COMMENT ON FUNCTION rag.health() IS 'one row: state of the engine (stopped until first use), its models and workers, and whether an HNSW index is missing (repair_needed)';
+COMMENT ON FUNCTION rag.health() IS 'one row: state of the engine (stopped until first use), its models, workers and what confines them (sandbox), and whether an HNSW index is missing (repair_needed)';
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA rag FROM PUBLIC;
 REVOKE ALL ON ALL PROCEDURES IN SCHEMA rag FROM PUBLIC;

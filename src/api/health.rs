@@ -33,6 +33,7 @@ fn health() -> TableIterator<
         name!(queued, i32),
         name!(repair_needed, bool),
         name!(last_error, Option<String>),
+        name!(sandbox, Option<String>),
     ),
 > {
     let alive = worker::launcher_is_alive();
@@ -65,6 +66,7 @@ fn health() -> TableIterator<
         status.as_ref().map_or(0, |s| s.queued as i32),
         guarded(collection::any_without_index).or_raise(),
         state.and_then(|s| s.last_error),
+        status.map(|s| s.sandbox),
     ))
 }
 

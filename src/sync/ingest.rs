@@ -5,6 +5,7 @@
 //! Shared by syncs and `rag.ingest`. Vectors are made for the whole batch at once, only for texts that have none in the
 //! collection; then each document is written in a subtransaction of its own, so that it is stored whole or not at all.
 
+use super::engine;
 use super::{MAX_URI, options_sha256, too_long, unexpected};
 use crate::engine_client;
 use crate::guc::Waits;
@@ -13,7 +14,7 @@ use crate::store::collection::{self, Collection};
 use crate::store::source::{self, Source};
 use crate::store::{chunk, document, embedding};
 use rag_core::document::{Chunk, Document, PARSER_VERSION};
-use rag_core::protocol::{Input, Priority, Reply, Request};
+use rag_core::protocol::{Reply, Request};
 use rag_core::provenance::ContentHash;
 use rag_core::source::{Failure, SourceKind, SourceOptions};
 use rag_core::template::{EmbedFields, PREFIX_CUT};
@@ -114,30 +115,17 @@ impl Task<'_> {
         missing.sort();
         let mut fresh = Fresh::with_capacity(missing.len());
         for part in missing.chunks(EMBED_TEXTS) {
-            let vectors = self.vectors(part.iter().map(|(_, text)| text.clone()).collect())?;
-            fresh.extend(part.iter().map(|(hash, _)| *hash).zip(vectors));
+            let texts = part.iter().map(|(_, text)| text.clone()).collect();
+            let vectors = engine::vectors(&self.collection.model, texts, self.waits)?;
+            // A text that has none is asked for once more with its document, and fails that.
+            fresh.extend(part.iter().zip(vectors).filter_map(|((hash, _), vector)| Some((*hash, vector.ok()?))));
         }
         Ok(fresh)
     }
 
     /// The vector of one text, and whether the text was cut.
     fn embed_one(&self, text: String) -> Result<(Vec<f32>, bool)> {
-        self.vectors(vec![text])?.pop().ok_or_else(unexpected)
-    }
-
-    /// Vectors of texts in their order, and whether each text was cut.
-    fn vectors(&self, texts: Vec<String>) -> Result<Vec<(Vec<f32>, bool)>> {
-        let of = texts.len();
-        let model = self.collection.model.spec.clone();
-        let request = Request::Embed { model, texts, input: Input::Passage, priority: Priority::Bulk };
-        let Reply::Embeddings(embeddings) = engine_client::ask(&request, self.waits)? else {
-            return Err(unexpected());
-        };
-        let rows = embeddings.rows()?;
-        if rows.len() != of || embeddings.truncated.len() != of {
-            return Err(Error::internal(format!("{of} texts gave {} vectors", rows.len())));
-        }
-        Ok(rows.into_iter().zip(embeddings.truncated).collect())
+        engine::vectors(&self.collection.model, vec![text], self.waits)?.pop().ok_or_else(unexpected)?
     }
 
     fn store(&self, document: &Document, fresh: &Fresh, vector_schema: &str) -> Result<Stored> {

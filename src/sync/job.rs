@@ -8,15 +8,14 @@
 //!
 //! A vector that was made outside is only stored if its chunk still has the text it was made of.
 
+use super::engine::{self, Vector};
 use super::ingest::render;
-use crate::engine_client;
 use crate::guc::Waits;
 use crate::store::collection::{self, Collection};
 use crate::store::embedding::{self, Unembedded};
 use crate::store::job::{self, Job, Work};
 use crate::store::source;
 use crate::store::sync as runs;
-use rag_core::protocol::{Input, Priority, Reply, Request};
 use rag_core::provenance::ContentHash;
 use rag_core::source::SourceOptions;
 use rag_core::{Error, Result};
@@ -38,6 +37,8 @@ pub enum Step {
 pub struct Attempt {
     job: Job,
     state: State,
+    /// Why some chunk has no vector; told when all others have theirs.
+    failed: Option<Error>,
 }
 
 #[derive(Debug)]
@@ -53,7 +54,7 @@ enum State {
     /// Chunks wait for the engine.
     Embed { done: i64, texts: Vec<(i64, String)>, collection: Box<Collection> },
     /// Vectors wait to be stored.
-    Store { done: i64, texts: Vec<(i64, String)>, vectors: Vec<(Vec<f32>, bool)>, collection: Box<Collection> },
+    Store { done: i64, texts: Vec<(i64, String)>, vectors: Vec<Result<Vector>>, collection: Box<Collection> },
 }
 
 impl Attempt {
@@ -63,31 +64,16 @@ impl Attempt {
             Work::Sync => State::Begin,
             Work::Embed => State::Find { done: 0, after: 0 },
         };
-        Self { job, state }
+        Self { job, state, failed: None }
     }
 
     /// What is to be done before the next step, outside of a transaction.
     pub fn outside(&mut self, waits: Waits) -> Result<()> {
         let State::Embed { done, texts, collection } = &mut self.state else { return Ok(()) };
-        let request = Request::Embed {
-            model: collection.model.spec.clone(),
-            texts: texts.iter().map(|(_, text)| text.clone()).collect(),
-            input: Input::Passage,
-            priority: Priority::Bulk,
-        };
-        let Reply::Embeddings(embeddings) = engine_client::ask(&request, waits)? else {
-            return Err(super::unexpected());
-        };
-        let rows = embeddings.rows()?;
-        if rows.len() != texts.len() || embeddings.truncated.len() != texts.len() {
-            return Err(Error::internal(format!("{} texts gave {} vectors", texts.len(), rows.len())));
-        }
-        self.state = State::Store {
-            done: *done,
-            texts: std::mem::take(texts),
-            vectors: rows.into_iter().zip(embeddings.truncated).collect(),
-            collection: collection.clone(),
-        };
+        let asked = texts.iter().map(|(_, text)| text.clone()).collect();
+        let vectors = engine::vectors(&collection.model, asked, waits)?;
+        self.state =
+            State::Store { done: *done, texts: std::mem::take(texts), vectors, collection: collection.clone() };
         Ok(())
     }
 
@@ -139,6 +125,9 @@ impl Attempt {
         let collection = collection::by_id(source.collection_id)?;
         let found = embedding::missing(&collection, source.id, after, EMBED_CHUNKS)?;
         let Some(last) = found.last().map(|chunk| chunk.id) else {
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
             // A chunk that changed while its vector was made is still without one.
             if after == 0 || !embedding::any_missing(source.id)? {
                 return Ok(Step::Done);
@@ -174,7 +163,14 @@ impl Attempt {
         let last = ids.iter().copied().max().unwrap_or(0);
         let now = embedding::locked(&collection, ids)?;
         let mut stored = done;
-        for ((id, text), (vector, cut)) in texts.into_iter().zip(vectors) {
+        for ((id, text), vector) in texts.into_iter().zip(vectors) {
+            let (vector, cut) = match vector {
+                Ok(vector) => vector,
+                Err(error) => {
+                    self.failed.get_or_insert(error);
+                    continue;
+                }
+            };
             let Some(chunk) = now.iter().find(|chunk| chunk.id == id) else { continue };
             // A chunk that was given another title meanwhile is found again by the next attempt.
             if text_of(&options, chunk) == text {

@@ -7,10 +7,10 @@
 //! finds nothing pending ends the run. Each batch asks the engine first and writes afterwards, so locks are held for the writes only.
 //! A document that cannot be read or stored costs itself: its error goes to the manifest and its old version stays.
 
+mod engine;
 pub mod ingest;
 pub mod job;
 
-use crate::engine_client;
 use crate::error;
 use crate::guc::Waits;
 use crate::spi;
@@ -19,11 +19,11 @@ use crate::store::source::{self, Source};
 use crate::store::sync::{self as runs, Run};
 use rag_core::document::PARSER_VERSION;
 use rag_core::error::Kind;
-use rag_core::protocol::{Reply, Request};
 use rag_core::provenance::ContentHash;
-use rag_core::source::{Failure, SourceSpec};
+use rag_core::source::{Failure, Item, SourceSpec};
 use rag_core::{Error, Result};
 use serde_json::Value;
+use std::cell::Cell;
 
 /// Longest URI in bytes; PostgreSQL's indexes hold no more than about 2,700.
 const MAX_URI: usize = 2000;
@@ -64,20 +64,17 @@ pub fn list(run_id: i64, allowed_paths: Vec<String>, waits: Waits) -> Result<()>
     let collection = collection::by_id(source.collection_id)?;
     let spec = spec_of(&source, allowed_paths)?;
     let options = options_sha256(&source, &collection, &source.options);
-    let mut listed = 0;
-    engine_client::stream(&Request::List { source: spec }, waits, &mut |reply| match reply {
-        Reply::Items { items, mut failures } => {
-            let (items, long): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.uri.len() <= MAX_URI);
-            failures.extend(long.into_iter().map(|item| too_long(&item.uri)));
-            runs::add_items(run, listed, &items, &options.0)?;
-            listed += items.len() as i64;
-            runs::add_failures(run, listed, &failures)?;
-            listed += failures.len() as i64;
-            Ok(())
-        }
-        _ => Err(unexpected()),
+    let listed = Cell::new(0);
+    engine::list(&spec, waits, &mut || listed.set(0), &mut |items, mut failures| {
+        let (items, long): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.uri.len() <= MAX_URI);
+        failures.extend(long.into_iter().map(|item| too_long(&item.uri)));
+        runs::add_items(run, listed.get(), &items, &options.0)?;
+        listed.set(listed.get() + items.len() as i64);
+        runs::add_failures(run, listed.get(), &failures)?;
+        listed.set(listed.get() + failures.len() as i64);
+        Ok(())
     })?;
-    runs::listed(run, listed)
+    runs::listed(run, listed.get())
 }
 
 /// Reads and stores some of a run's pending documents; ends the run when there are none. Returns whether there may be
@@ -96,22 +93,8 @@ pub fn batch(run_id: i64, embed: bool, allowed_paths: Vec<String>, waits: Waits)
     }
     let collection = collection::by_id(source.collection_id)?;
     let (_, options) = source.parsed()?;
-    let mut read = Vec::with_capacity(pending.len());
-    let request = Request::Read {
-        source: spec_of(&source, allowed_paths)?,
-        items: pending.iter().map(|p| p.item.clone()).collect(),
-        model: collection.model.spec.clone(),
-    };
-    engine_client::stream(&request, waits, &mut |reply| match reply {
-        Reply::Document(document) => {
-            read.push(document);
-            Ok(())
-        }
-        _ => Err(unexpected()),
-    })?;
-    if read.len() != pending.len() {
-        return Err(Error::internal(format!("{} items gave {} documents", pending.len(), read.len())));
-    }
+    let items: Vec<Item> = pending.iter().map(|p| p.item.clone()).collect();
+    let read = engine::read(&spec_of(&source, allowed_paths)?, &items, &collection.model, waits)?;
     let fingerprint = options_sha256(&source, &collection, &source.options);
     let (source_of, acl) = (&source, source.acl.as_deref());
     let task =

@@ -70,8 +70,15 @@ fn with(settings: &[&str], extension: bool, test: impl FnOnce(&mut Cluster) -> T
 impl Cluster {
     /// Makes the folder and the configuration.
     fn create(settings: &[&str]) -> TestResult<Self> {
+        let cluster = Self::folder(Server::from_environment()?)?;
+        cluster.make_folder(&cluster.files())?;
+        cluster.server.init(&cluster.data())?;
+        cluster.configure(settings)?;
+        Ok(cluster)
+    }
+
+    fn folder(server: Server) -> TestResult<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let server = Server::from_environment()?;
         let name = format!("pg_rag_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let folder = env::temp_dir().join(name);
         // The path of a socket has 107 bytes at most, and the server adds a name of its own.
@@ -82,9 +89,6 @@ impl Cluster {
         let cluster = Self { server, folder, keep: false };
         fs::set_permissions(&cluster.folder, Permissions::from_mode(0o755))?;
         cluster.server.give(&cluster.folder)?;
-        cluster.make_folder(&cluster.files())?;
-        cluster.server.init(&cluster.data())?;
-        cluster.configure(settings)?;
         Ok(cluster)
     }
 
@@ -105,6 +109,17 @@ impl Cluster {
             writeln!(conf, "{line}")?;
         }
         Ok(())
+    }
+
+    /// A standby of this server that follows it, on the same machine; it may read the same files.
+    pub fn standby(&self) -> TestResult<Cluster> {
+        let standby = Self::folder(self.server.clone())?;
+        let mut copy = self.program("pg_basebackup");
+        run(copy.args(["-R", "-X", "stream", "-c", "fast", "-D"]).arg(standby.data()))?;
+        let mut conf = OpenOptions::new().append(true).open(standby.data().join("postgresql.conf"))?;
+        writeln!(conf, "unix_socket_directories = '{}'", standby.folder.display())?;
+        standby.start()?;
+        Ok(standby)
     }
 
     fn create_extension(&self) -> TestResult {

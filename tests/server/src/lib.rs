@@ -25,6 +25,7 @@
 //! ```
 #![deny(missing_docs)]
 
+pub mod chaos;
 mod cluster;
 mod failure;
 pub mod process;

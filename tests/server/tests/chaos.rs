@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! Things are killed at random moments while others work: who may notice, and what is left.
+
+use postgres::Client;
+use rag_server_tests::chaos::{Chance, is_full};
+use rag_server_tests::process::{self, Process, wait_until};
+use rag_server_tests::{Cluster, Failure, Mode, TestResult, with_cluster};
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const PAGES: usize = 100;
+const SEARCHERS: usize = 20;
+
+/// Pages of which each has a word of its own and enough text to keep the engine busy.
+fn write_pages(cluster: &Cluster) -> TestResult<String> {
+    for page in 0..PAGES {
+        let mut text = format!("# Page {page}\n");
+        for part in 0..4 {
+            let filler = "Water, stone and weather shape what stands in their way. ".repeat(12);
+            text += &format!("\n## Part {part}\n\nOf topic{page} and side{part}. {filler}\n");
+        }
+        cluster.write(&format!("pages/{page:03}.md"), text)?;
+    }
+    Ok(cluster.files().join("pages").display().to_string())
+}
+
+/// A small collection of its own, whose answers no sync changes.
+fn fill_stable(client: &mut Client) -> TestResult {
+    client.batch_execute("SELECT rag.create_collection('stable')")?;
+    for (uri, text) in [
+        ("oak", "An oak is a tall tree."),
+        ("bread", "Bread is baked of flour and water."),
+        ("saturn", "Saturn is a planet with wide rings."),
+    ] {
+        client.execute("SELECT * FROM rag.ingest($1::text, $2, 'text', collection => 'stable')", &[&text, &uri])?;
+    }
+    Ok(())
+}
+
+const SEARCH: &str = "SELECT uri FROM rag.search('which planet has rings', 3, collection => 'stable') ORDER BY rank";
+
+fn search(client: &mut Client) -> Result<Vec<String>, postgres::Error> {
+    Ok(client.query(SEARCH, &[])?.iter().map(|row| row.get(0)).collect())
+}
+
+/// Counts open sockets of a process. Its files are PostgreSQL's, which keeps those of tables open.
+fn sockets(pid: i32) -> usize {
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    files.filter_map(|f| fs::read_link(f.path()).ok()).filter(|to| to.to_string_lossy().starts_with("socket:")).count()
+}
+
+fn engine_of(postmaster: i32) -> Option<Process> {
+    // The engine's own children have other names.
+    process::descendants(postmaster).into_iter().find(|p| p.name == "pg_rag_engine")
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    right: u32,
+    failed: u32,
+    wrong: Vec<String>,
+}
+
+/// Searches until told to stop; a failure must be the one that is promised.
+fn searcher(client: &mut Client, expected: &[String], stop: &AtomicBool) -> Seen {
+    let mut seen = Seen::default();
+    while !stop.load(Ordering::Relaxed) {
+        match search(client) {
+            Ok(found) if found == expected => seen.right += 1,
+            Ok(found) => seen.wrong.push(format!("answered {found:?}")),
+            Err(error) => match error.as_db_error() {
+                Some(e) if ["08006", "55000"].contains(&e.code().code()) && e.hint().is_some() => seen.failed += 1,
+                _ => seen.wrong.push(format!("{error:?}")),
+            },
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    seen
+}
+
+#[test]
+fn an_engine_killed_again_and_again_costs_no_session_and_no_document() -> TestResult {
+    let kills = if is_full() { 200 } else { 25 };
+    with_cluster(&["max_connections = 60"], |cluster| {
+        let place = write_pages(cluster)?;
+        let mut client = cluster.connect()?;
+        fill_stable(&mut client)?;
+        client.execute("SELECT rag.add_source('pages', 'markdown', $1)", &[&place])?;
+        let expected = search(&mut client)?;
+        assert_eq!(expected.first().map(String::as_str), Some("saturn"));
+        let postmaster = cluster.postmaster()?;
+
+        let mut syncer = cluster.connect()?;
+        let mut searchers = (0..SEARCHERS).map(|_| cluster.connect()).collect::<TestResult<Vec<_>>>()?;
+        for searcher in &mut searchers {
+            assert_eq!(search(searcher)?, expected);
+        }
+        let backends = cluster.backends(&mut client)?;
+        let open: Vec<usize> = backends.iter().map(|pid| sockets(*pid)).collect();
+
+        let stop = AtomicBool::new(false);
+        let (seen, synced) = std::thread::scope(|scope| -> TestResult<_> {
+            let searching: Vec<_> =
+                searchers.iter_mut().map(|client| scope.spawn(|| searcher(client, &expected, &stop))).collect();
+            let syncing = scope.spawn(|| syncer.batch_execute("CALL rag.sync('pages')"));
+            let mut chance = Chance::new(1);
+            let mut killed = 0;
+            while killed < kills {
+                chance.sleep(50, 900);
+                if let Some(engine) = engine_of(postmaster)
+                    && process::signal(engine.pid, "KILL").is_ok()
+                {
+                    killed += 1;
+                }
+            }
+            let synced = syncing.join().map_err(|_| Failure::new("the syncing session panicked"))?;
+            stop.store(true, Ordering::Relaxed);
+            let seen: Vec<Seen> = searching.into_iter().filter_map(|s| s.join().ok()).collect();
+            Ok((seen, synced))
+        })?;
+        synced?;
+        assert_eq!(seen.len(), SEARCHERS);
+        let wrong: Vec<&String> = seen.iter().flat_map(|s| &s.wrong).collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+        let (right, failed) = seen.iter().fold((0, 0), |(r, f), s| (r + s.right, f + s.failed));
+        eprintln!("{kills} kills: {right} searches answered, {failed} failed as promised");
+        assert!(right > failed, "{right} searches answered, {failed} failed");
+
+        // Nobody was restarted, nothing was left open, nothing is missing.
+        assert_eq!(cluster.backends(&mut client)?, backends);
+        assert!(!cluster.log().contains("terminating any other active server processes"), "{}", cluster.log());
+        for (pid, before) in backends.iter().zip(open) {
+            let now = sockets(*pid);
+            // The session that only looked on opens its connection to the engine at the end.
+            assert!(now <= before + 1, "backend {pid} has {now} open sockets, {before} before");
+        }
+        let row =
+            client.query_one("SELECT count(*), count(DISTINCT uri) FROM rag.documents WHERE source = 'pages'", &[])?;
+        assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (PAGES as i64, PAGES as i64));
+        let sql = "SELECT pending::int8, failed FROM rag.status WHERE source = 'pages'";
+        let row = client.query_one(sql, &[])?;
+        assert_eq!((row.get::<_, i64>(0), row.get::<_, i32>(1)), (0, 0), "pending, failed");
+        assert_eq!(search(&mut client)?, expected);
+        let engines: Vec<Process> = cluster.processes().into_iter().filter(|p| p.name == "pg_rag_engine").collect();
+        assert_eq!(engines.len(), 1, "{engines:?}");
+        Ok(())
+    })
+}
+
+/// What is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Victim {
+    Launcher,
+    JobWorker,
+    Syncer,
+    Server,
+}
+
+/// Pages as they must be in the end, whatever happened on the way.
+fn whole(client: &mut Client) -> TestResult {
+    let row = client.query_one(
+        "SELECT count(*), count(DISTINCT uri) FROM rag.documents WHERE source IN ('queued', 'called')",
+        &[],
+    )?;
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (2 * PAGES as i64, PAGES as i64));
+    let sql = "SELECT count(*) FROM (SELECT FROM rag.chunk GROUP BY chunk_key HAVING count(*) > 1) d";
+    assert_eq!(client.query_one(sql, &[])?.get::<_, i64>(0), 0, "chunks are there twice");
+    let sql =
+        "SELECT count(*) FROM rag.chunk c WHERE NOT EXISTS (SELECT FROM rag.chunk_embedding e WHERE e.chunk_id = c.id)";
+    assert_eq!(client.query_one(sql, &[])?.get::<_, i64>(0), 0, "chunks have no vector");
+    let sql = "SELECT (SELECT count(*) FROM rag.chunk_embedding e WHERE NOT EXISTS (SELECT FROM rag.chunk c WHERE c.id = e.chunk_id))
+             + (SELECT count(*) FROM rag.chunk c WHERE NOT EXISTS (SELECT FROM rag.document d WHERE d.id = c.document_id))";
+    assert_eq!(client.query_one(sql, &[])?.get::<_, i64>(0), 0, "rows are left of what is gone");
+    Ok(())
+}
+
+fn pid_of(client: &mut Client, backend_type: &str) -> Option<i32> {
+    let sql = "SELECT pid FROM pg_stat_activity WHERE backend_type = $1 LIMIT 1";
+    client.query_opt(sql, &[&backend_type]).ok()??.get(0)
+}
+
+#[test]
+fn whatever_is_killed_everything_converges() -> TestResult {
+    let rounds = if is_full() { 30 } else { 5 };
+    // Without a preloaded launcher, jobs go on at the first use after a restart; with one at once.
+    with_cluster(&["shared_preload_libraries = 'pg_rag'"], |cluster| {
+        let place = write_pages(cluster)?;
+        let mut client = cluster.connect()?;
+        for name in ["queued", "called"] {
+            client.execute("SELECT rag.add_source($1, 'markdown', $2)", &[&name, &place])?;
+        }
+        let mut chance = Chance::new(2);
+        let victims = [Victim::Launcher, Victim::JobWorker, Victim::Syncer, Victim::Server];
+        for round in 0..rounds {
+            let victim = if round < victims.len() { victims[round] } else { *chance.pick(&victims) };
+            // Every page is new again for half of the rounds.
+            if round % 2 == 0 {
+                for page in 0..PAGES {
+                    let path = format!("pages/{page:03}.md");
+                    let text = fs::read_to_string(cluster.files().join(&path))?;
+                    cluster.write(&path, format!("{text}\nRound {round}.\n"))?;
+                }
+            }
+            client.batch_execute("SELECT rag.enqueue_sync('queued')")?;
+            let mut syncer = cluster.connect()?;
+            let syncer_pid: i32 = syncer.query_one("SELECT pg_backend_pid()", &[])?.get(0);
+            let syncing = std::thread::spawn(move || syncer.batch_execute("CALL rag.sync('called')").is_ok());
+            chance.sleep(50, 2500);
+            let launcher = client
+                .query_one("SELECT launcher_pid FROM rag.health()", &[])
+                .ok()
+                .and_then(|row| row.get::<_, Option<i32>>(0));
+            let pid = match victim {
+                Victim::Launcher => launcher,
+                Victim::JobWorker => pid_of(&mut client, "pg_rag job worker"),
+                Victim::Syncer => Some(syncer_pid),
+                Victim::Server => None,
+            };
+            let family = process::descendants(cluster.postmaster()?);
+            match (victim, pid) {
+                (Victim::Server, _) => cluster.restart(Mode::Immediate)?,
+                (_, Some(pid)) => {
+                    // A kill -9 of any of these makes PostgreSQL end all sessions.
+                    process::signal(pid, "KILL").ok();
+                }
+                // It was through already.
+                (_, None) => {}
+            }
+            let _ = syncing.join();
+            client = cluster.reconnect()?;
+            // Nobody asks again: what was queued goes on by itself.
+            wait_until(&format!("round {round}, {victim:?}: the jobs are done"), Duration::from_secs(600), || {
+                let sql = "SELECT count(*) FROM rag.job WHERE state IN ('pending', 'running')";
+                match client.query_one(sql, &[]) {
+                    Ok(row) => row.get::<_, i64>(0) == 0,
+                    Err(_) => {
+                        client = cluster.reconnect().unwrap_or_else(|e| panic!("{e:?}"));
+                        false
+                    }
+                }
+            })?;
+            let dead: i64 = client.query_one("SELECT count(*) FROM rag.failed_jobs", &[])?.get(0);
+            assert_eq!(dead, 0, "round {round}, {victim:?}");
+            client.batch_execute("CALL rag.sync('called')")?;
+            whole(&mut client)?;
+            let orphans: Vec<&Process> = family
+                .iter()
+                .filter(|p| p.is_alive() && Process::find(p.parent).is_none_or(|parent| parent.pid == 1))
+                .collect();
+            assert!(orphans.is_empty(), "round {round}, {victim:?}: {orphans:?}");
+        }
+        let running: i64 = client.query_one("SELECT count(*) FROM rag.sync WHERE status = 'running'", &[])?.get(0);
+        assert_eq!(running, 0);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_hung_engine_is_replaced() -> TestResult {
+    with_cluster(&[], |cluster| {
+        let mut client = cluster.connect()?;
+        fill_stable(&mut client)?;
+        let expected = search(&mut client)?;
+        let engine = cluster.engine(&mut client)?;
+        process::signal(engine.pid, "STOP")?;
+        let started = Instant::now();
+        assert_eq!(search(&mut client)?, expected);
+        assert!(started.elapsed() < Duration::from_secs(30), "it took {:?}", started.elapsed());
+        assert!(!engine.is_alive(), "the hung engine is still there");
+        assert_ne!(cluster.engine(&mut client)?.pid, engine.pid);
+        assert!(cluster.log().contains("does not answer any more"), "{}", cluster.log());
+        Ok(())
+    })
+}
