@@ -217,6 +217,11 @@ impl Cluster {
         Ok(self.config().dbname(database).connect(NoTls)?)
     }
 
+    /// A new session of another role.
+    pub fn connect_as(&self, role: &str) -> TestResult<Client> {
+        Ok(self.config().user(role).connect(NoTls)?)
+    }
+
     /// A new session as soon as the server takes one, for instance after a crash.
     pub fn reconnect(&self) -> TestResult<Client> {
         let mut client = None;
