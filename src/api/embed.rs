@@ -37,6 +37,9 @@ fn broken() -> Error {
     Error::new(Kind::Connection, "the engine broke the protocol")
 }
 
+/// Most texts of a request that somebody is taken to wait for; more than that must not hold up the queries of others.
+const INTERACTIVE_TEXTS: usize = 8;
+
 /// Embeds passages: one row per text, in order; a null text has a null embedding, a null array has no rows.
 #[pg_extern(schema = "rag", stable, parallel_restricted, cost = 10000)]
 fn embed(
@@ -54,7 +57,7 @@ fn embed(
                 model: model.spec.clone(),
                 texts: present,
                 input: Input::Passage,
-                priority: Priority::Interactive,
+                priority: if of > INTERACTIVE_TEXTS { Priority::Bulk } else { Priority::Interactive },
             };
             let Reply::Embeddings(embeddings) = engine_client::ask(&request, guc::waits())? else {
                 return Err(broken());

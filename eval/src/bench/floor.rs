@@ -150,7 +150,7 @@ fn direct_work<'a>(engine: &'a RefCell<Engine>, spec: &'a ModelSpec, texts: &'a 
 }
 
 /// Name and folder of the collection's model.
-fn model_of(client: &mut Client, collection: &str) -> Result<(String, String)> {
+pub fn model_of(client: &mut Client, collection: &str) -> Result<(String, String)> {
     let row = client
         .query_opt(
             "SELECT m.name, m.path FROM rag.collection c JOIN rag.model m ON m.id = c.model_id WHERE c.name = $1",

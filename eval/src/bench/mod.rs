@@ -6,10 +6,12 @@
 //! in the same round on the same machine: all contenders answer query 1, then all answer query 2, and the contender
 //! that starts moves on by one each time, so that no one always finds the caches warm.
 //!
-//! Two questions: what does SQL add to the embedding of a query ([`floor`]), and what does `rag.search` cost against a
-//! hybrid search that one writes by hand with pgvector and PostgreSQL's full text search ([`rival`])?
+//! Three questions: what does SQL add to the embedding of a query ([`floor`]), what does bulk work cost it
+//! ([`priority`]), and what does `rag.search` cost against a hybrid search that one writes by hand with pgvector and
+//! PostgreSQL's full text search ([`rival`])?
 
 pub mod floor;
+pub mod priority;
 pub mod rival;
 
 use crate::latency::{Latency, shown};
@@ -38,7 +40,7 @@ pub struct Bench {
 }
 
 /// Opens a connection of its own.
-pub type Connect<'a> = &'a dyn Fn() -> Result<Client>;
+pub type Connect<'a> = &'a (dyn Fn() -> Result<Client> + Sync);
 
 /// Does something with the query of that number.
 pub type Work<'a> = Box<dyn FnMut(usize) -> Result<()> + 'a>;
@@ -57,7 +59,7 @@ impl std::fmt::Debug for Contender<'_> {
     }
 }
 
-/// Runs both comparisons and returns them as Markdown.
+/// Runs all comparisons and returns them as Markdown.
 pub fn bench(connect: Connect<'_>, request: &Bench) -> Result<String> {
     let (queries, qrels) = request.judged.read()?;
     let texts: Vec<String> = queries.iter().map(|q| q.text.clone()).collect();
@@ -72,6 +74,8 @@ pub fn bench(connect: Connect<'_>, request: &Bench) -> Result<String> {
         request.rounds
     );
     out.push_str(&floor::measure(connect, request, &texts)?);
+    out.push('\n');
+    out.push_str(&priority::measure(connect, request, &texts)?);
     out.push('\n');
     out.push_str(&rival::measure(connect, request, &queries, &qrels)?);
     Ok(out)

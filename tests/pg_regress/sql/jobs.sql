@@ -44,6 +44,13 @@ SELECT rag.enqueue_sync('inline');
 -- no worker stays where there is nothing to do
 SELECT rag.drop_source(name) FROM rag.sources ORDER BY name;
 SELECT count(*) FROM rag.job;
-SELECT pg_sleep(1);
+DO $$
+BEGIN
+    FOR i IN 1..300 LOOP
+        PERFORM pg_stat_clear_snapshot();
+        EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'pg_rag job worker');
+        PERFORM pg_sleep(0.1);
+    END LOOP;
+END $$;
 SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pg_rag job worker';
 DROP FUNCTION public.settled;
