@@ -53,7 +53,7 @@ rule_unsafe() {
 rule_src_layers() {
   local bad=0
   only_in 'crate::api\b' "only lib may use api" 'src/lib\.rs|src/api/.*' src || bad=1
-  only_in 'crate::(sync|retrieve)\b' "only api may use sync and retrieve" 'src/lib\.rs|src/(api|sync|retrieve)/.*' src || bad=1
+  only_in 'crate::(sync|retrieve)\b' "only api and worker may use sync and retrieve" 'src/lib\.rs|src/(api|sync|retrieve|worker)/.*' src || bad=1
   only_in 'crate::store\b' "store is used from above only" 'src/(api|sync|retrieve|store|worker)/.*' src || bad=1
   only_in '\bguc::[a-z]' "settings are read in api and worker only" 'src/lib\.rs|src/(api|worker)/.*' src || bad=1
   return "$bad"
