@@ -17,6 +17,7 @@ static MODEL_PATH: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::
 static ENGINE_THREADS: GucSetting<i32> = GucSetting::<i32>::new(0);
 static PARSE_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(2);
 static ENGINE_MEMORY_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(2048);
+static PARSE_MEMORY_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(4096);
 static REQUEST_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(300_000);
 static START_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(30_000);
 
@@ -26,6 +27,8 @@ pub const MAX_ENGINE_THREADS: i32 = 64;
 pub const MAX_PARSE_WORKERS: i32 = 64;
 /// Highest limit of the engine's memory, in MB.
 pub const MAX_ENGINE_MEMORY: i32 = 1 << 20;
+/// Lowest limit of a parse worker's address space, in MB: the program itself needs some of it.
+pub const MIN_PARSE_MEMORY: i32 = 512;
 /// Longest wait for the engine, in milliseconds.
 pub const MAX_TIMEOUT: i32 = 24 * 3_600_000;
 
@@ -94,6 +97,16 @@ pub fn define() {
         GucFlags::UNIT_MB,
     );
     GucRegistry::define_int_guc(
+        c"pg_rag.parse_memory_limit",
+        c"Sets the address space of a process that reads or parses documents.",
+        c"A document that needs more fails. Takes effect when the engine starts next.",
+        &PARSE_MEMORY_LIMIT,
+        MIN_PARSE_MEMORY,
+        MAX_ENGINE_MEMORY,
+        GucContext::Sighup,
+        GucFlags::UNIT_MB,
+    );
+    GucRegistry::define_int_guc(
         c"pg_rag.request_timeout",
         c"Sets the longest silence of the engine during one request.",
         c"A request that hears nothing for so long fails. Listing a large folder is one request.",
@@ -154,6 +167,8 @@ pub struct EngineSettings {
     pub threads: usize,
     /// Parse workers.
     pub parse_workers: i32,
+    /// Address space of a parse worker in MB.
+    pub parse_memory: i32,
     /// Resident memory in MB above which an idle engine ends; 0 for no limit.
     pub memory_limit: i32,
 }
@@ -173,6 +188,7 @@ pub fn engine_settings() -> EngineSettings {
             Ok(threads) => threads,
         },
         parse_workers: PARSE_WORKERS.get(),
+        parse_memory: PARSE_MEMORY_LIMIT.get(),
         memory_limit: ENGINE_MEMORY_LIMIT.get(),
     }
 }

@@ -9,12 +9,17 @@
 use crate::error;
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{PgTryBuilder, pg_sys};
-use rag_core::{Error, Result};
+use rag_core::{Error, Kind, Result};
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::panic::AssertUnwindSafe;
 
+/// Version of this library.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 thread_local! {
+    /// Whether the catalog was seen to be of the library's version.
+    static VERSION_SEEN: Cell<bool> = const { Cell::new(false) };
     /// Whether a snapshot scope is open.
     static READ_ONLY: Cell<bool> = const { Cell::new(false) };
 }
@@ -91,9 +96,34 @@ fn set(name: &CStr, value: &str) -> Result<()> {
 }
 
 /// Runs the body of a SQL function with a search path that holds nothing of the caller's: an operator or function in a
-/// schema of somebody else must not be taken for PostgreSQL's own.
+/// schema of somebody else must not be taken for PostgreSQL's own. Fails when the catalog is of another version than this
+/// library.
 pub fn guarded<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
-    with_settings(&[(c"search_path", "pg_catalog, pg_temp")], body)
+    with_settings(&[(c"search_path", "pg_catalog, pg_temp")], || {
+        check_version()?;
+        body()
+    })
+}
+
+/// Compares the version of the extension in this database with the library's, until they are seen to be equal.
+fn check_version() -> Result<()> {
+    if VERSION_SEEN.get() {
+        return Ok(());
+    }
+    let sql = "SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'pg_rag'";
+    match super::select_one(sql, &[], |row| row.get::<String>(1))? {
+        Some(found) if found != VERSION => Err(Error::new(
+            Kind::NotReady,
+            format!(
+                "extension pg_rag is of version \"{found}\" in this database and its library of version \"{VERSION}\""
+            ),
+        )
+        .with_hint("ALTER EXTENSION pg_rag UPDATE; if that changes nothing, restart the server.")),
+        found => {
+            VERSION_SEEN.set(found.is_some());
+            Ok(())
+        }
+    }
 }
 
 /// Runs `body` in a subtransaction: on an error its writes are undone. An error that says something about the data is

@@ -260,6 +260,7 @@ fn spawn(settings: &EngineSettings, listener: &UnixListener) -> io::Result<Child
         .args(["--onnxruntime", &settings.onnxruntime])
         .args(["--threads", &settings.threads.to_string()])
         .args(["--parse-workers", &settings.parse_workers.to_string()])
+        .args(["--parse-memory", &settings.parse_memory.to_string()])
         .args(["--memory-limit", &settings.memory_limit.to_string()])
         .env_clear()
         .stdin(Stdio::piped());

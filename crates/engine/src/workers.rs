@@ -219,13 +219,16 @@ impl Pool {
         let megabytes = self.options.memory >> 20;
         match status.signal() {
             // Allocation failures and stack overflows abort; panics do not come this far.
-            Some(libc::SIGABRT) => {
-                Error::new(Kind::LimitExceeded, format!("{name} ran out of memory while {doing}"))
-                    .with_detail(format!("A worker may use {megabytes} MB of address space, and its stack."))
-                    .with_hint("Leave the document out with the source's \"ignore\" option, or give the engine a higher --parse-memory.")
+            Some(libc::SIGABRT) => Error::new(Kind::LimitExceeded, format!("{name} ran out of memory while {doing}"))
+                .with_detail(format!("A worker may use {megabytes} MB of address space, and its stack."))
+                .with_hint(
+                    "Leave the document out with the source's \"ignore\" option, or raise pg_rag.parse_memory_limit.",
+                ),
+            Some(libc::SIGXCPU) => {
+                Error::new(Kind::LimitExceeded, format!("{name} used too much processor time while {doing}")).with_hint(
+                    "Raise \"max_seconds\" in the \"limits\" of the source's options, or leave the document out.",
+                )
             }
-            Some(libc::SIGXCPU) => Error::new(Kind::LimitExceeded, format!("{name} used too much processor time while {doing}"))
-                .with_hint("Raise \"max_seconds\" in the \"limits\" of the source's options, or leave the document out."),
             Some(libc::SIGKILL) => Error::internal(format!("{name} was killed while {doing}"))
                 .with_detail("Somebody sent it signal 9, or the machine ran out of memory."),
             Some(signal) => Error::new(Kind::BadContent, format!("{name} died by signal {signal} while {doing}"))

@@ -104,7 +104,19 @@ fn an_engine_killed_again_and_again_costs_no_session_and_no_document() -> TestRe
         let (seen, synced) = std::thread::scope(|scope| -> TestResult<_> {
             let searching: Vec<_> =
                 searchers.iter_mut().map(|client| scope.spawn(|| searcher(client, &expected, &stop))).collect();
-            let syncing = scope.spawn(|| syncer.batch_execute("CALL rag.sync('pages')"));
+            // Sync after sync, each of which reads and embeds everything in another way.
+            let syncing = scope.spawn(|| -> Result<u32, postgres::Error> {
+                let mut syncs = 0;
+                loop {
+                    syncer.batch_execute("CALL rag.sync('pages')")?;
+                    syncs += 1;
+                    if stop.load(Ordering::Relaxed) {
+                        return Ok(syncs);
+                    }
+                    let options = format!("{{\"chunk_tokens\": {}}}", 200 - syncs % 100);
+                    syncer.execute("SELECT rag.alter_source('pages', options => $1::text::jsonb)", &[&options])?;
+                }
+            });
             let mut chance = Chance::new(1);
             let mut killed = 0;
             while killed < kills {
@@ -115,17 +127,17 @@ fn an_engine_killed_again_and_again_costs_no_session_and_no_document() -> TestRe
                     killed += 1;
                 }
             }
-            let synced = syncing.join().map_err(|_| Failure::new("the syncing session panicked"))?;
             stop.store(true, Ordering::Relaxed);
+            let synced = syncing.join().map_err(|_| Failure::new("the syncing session panicked"))?;
             let seen: Vec<Seen> = searching.into_iter().filter_map(|s| s.join().ok()).collect();
             Ok((seen, synced))
         })?;
-        synced?;
+        let syncs = synced?;
         assert_eq!(seen.len(), SEARCHERS);
         let wrong: Vec<&String> = seen.iter().flat_map(|s| &s.wrong).collect();
         assert!(wrong.is_empty(), "{wrong:#?}");
         let (right, failed) = seen.iter().fold((0, 0), |(r, f), s| (r + s.right, f + s.failed));
-        eprintln!("{kills} kills: {right} searches answered, {failed} failed as promised");
+        eprintln!("{kills} kills, {syncs} syncs: {right} searches answered, {failed} failed as promised");
         assert!(right > failed, "{right} searches answered, {failed} failed");
 
         // Nobody was restarted, nothing was left open, nothing is missing.

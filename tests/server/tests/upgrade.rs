@@ -72,6 +72,14 @@ fn an_upgrade_gives_the_objects_of_a_fresh_installation_and_keeps_the_data() -> 
 
         client.batch_execute(&format!("CREATE EXTENSION pg_rag VERSION '{FIRST}'"))?;
         assert_ne!(objects(&mut client)?, fresh, "the frozen version is the current one");
+        // The new library says what is to be done, also to calls whose arguments have changed.
+        let error = cluster.connect()?.batch_execute("SELECT * FROM rag.search('x', mode => 'bm25')").err();
+        let error = error.as_ref().and_then(|e| e.as_db_error());
+        let said =
+            error.map(|e| (e.code().code(), e.hint().unwrap_or_default().contains("ALTER EXTENSION pg_rag UPDATE")));
+        assert_eq!(said, Some(("55000", true)), "{error:?}");
+        let error = cluster.connect()?.batch_execute("SELECT rag.add_source('a', 'markdown', '/srv/a')").err();
+        assert!(error.is_some_and(|e| e.as_db_error().is_some()), "the session died");
         // Written by hand: the functions of the old version are not in the new library.
         client.batch_execute(
             "INSERT INTO rag.source (id, collection_id, name, kind, location, text_search_config)
