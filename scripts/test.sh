@@ -5,6 +5,7 @@
 #   test.sh [unit] [regress] [isolation] [server] [eval]     (all by default; they need `setup.sh` and `install.sh`)
 #   test.sh --accept regress isolation                        what they print becomes what is expected (read the diff)
 #   test.sh --full …                                          also the long tests (RAG_TEST_FULL=1)
+#   test.sh regress@15 isolation@16 …                         a home on a server of servers.sh instead of PG_CONFIG's
 # shellcheck disable=SC2317 # home_* and count_* are called by name
 # shellcheck source=scripts/env.sh
 . "$(dirname "$0")/env.sh"
@@ -28,7 +29,7 @@ regress_program() { dirname "$("$PG_CONFIG" --pgxs)" | sed 's|/makefiles$||; s|$
 
 # run_regress NAME PROGRAM FOLDER TESTS…: one of PostgreSQL's two drivers on a throwaway cluster.
 run_regress() {
-  local name=$1 program=$2 folder=$3 results=$out/$1
+  local name=$1 program=$2 folder=$3 results=${log%.log}
   shift 3
   rm -rf "$results"
   mkdir -p "$results"
@@ -101,21 +102,34 @@ if [ "${1:-}" = --full ]; then
 fi
 [ $# -gt 0 ] || set -- unit regress isolation server eval
 
+# row HOME SERVER COUNT SKIPPED SECONDS RESULT
+row() { printf '%-10s | %-10s | %9s | %7s | %7s | %s' "$@"; }
+
 table=() passed=0 failed=0 bad=0
-for home in "$@"; do
+for word in "$@"; do
+  home=${word%@*} server=$PG_MAJOR config=$PG_CONFIG bin=$PG_BIN
   case $home in unit | regress | isolation | server | eval) ;; *) die "no such home of tests: $home" ;; esac
-  printf '\n== %s\n' "$home"
-  status=0 started=$SECONDS
+  printf '\n== %s\n' "$word"
+  if [ "$word" != "$home" ]; then
+    server=${word#*@} config=$RUN/pg${word#*@}/bin/pg_config bin=$RUN/pg${word#*@}/bin
+    if [ -e "$RUN/pg$server.missing" ]; then
+      echo "skipped: $(cat "$RUN/pg$server.missing")"
+      table+=("$(row "$home" "$server" 0 all 0 "skipped: $(cat "$RUN/pg$server.missing")")")
+      continue
+    fi
+  fi
+  [ "$home" != unit ] || server=none
+  status=0 started=$SECONDS log=$out/$word.log
   # A condition or a pipe with -e on would end this script; the home itself keeps it.
   set +e
-  (set -e; "home_$home") 2>&1 | tee "$out/$home.log"
+  (set -e; PG_CONFIG=$config PG_BIN=$bin; "home_$home") 2>&1 | tee "$log"
   status=${PIPESTATUS[0]}
   set -e
-  skipped=$(count_skipped <"$out/$home.log")
-  count=$(($("count_$home" <"$out/$home.log") - skipped))
+  skipped=$(count_skipped <"$log")
+  count=$(($("count_$home" <"$log") - skipped))
   result=passed
   if [ "$status" -ne 0 ]; then
-    result="FAILED (see $out/$home.log)"
+    result="FAILED (see $log)"
   elif [ "$count" -eq 0 ]; then
     result="FAILED: no test ran"
   fi
@@ -124,16 +138,16 @@ for home in "$@"; do
   elif [ "$result" = passed ]; then
     passed=$((passed + count))
   else
-    bad=1 broken=$(grep -cE '^not ok |^test .* (FAILED)|^test .* \.\.\. FAILED' "$out/$home.log" || true)
+    bad=1 broken=$(grep -cE '^not ok |^test .* (FAILED)|^test .* \.\.\. FAILED' "$log" || true)
     [ "$broken" -gt 0 ] || broken=1
     failed=$((failed + broken))
     [ "$count" -le "$broken" ] || passed=$((passed + count - broken))
   fi
-  table+=("$(printf '%-10s | %9s | %7s | %7s | %s' "$home" "$count" "$skipped" "$((SECONDS - started))" "$result")")
+  table+=("$(row "$home" "$server" "$count" "$skipped" "$((SECONDS - started))" "$result")")
 done
 
-printf '\n%-10s | %9s | %7s | %7s | %s\n' home 'tests run' skipped seconds result
-printf -- '-----------|-----------|---------|---------|-------\n'
+printf '\n%s\n' "$(row home PostgreSQL 'tests run' skipped seconds result)"
+printf -- '-----------|------------|-----------|---------|---------|-------\n'
 printf '%s\n' "${table[@]}" ''
 printf '%d passed, %d failed\n' "$passed" "$failed"
 exit "$bad"
