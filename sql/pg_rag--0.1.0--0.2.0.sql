@@ -26,13 +26,18 @@ ALTER TABLE rag.job DROP CONSTRAINT job_source_id_fkey;
 ALTER TABLE rag.job RENAME CONSTRAINT job_check TO job_lease_check;
 ALTER TABLE rag.job
     DROP COLUMN payload,
-    ADD COLUMN max_attempts integer NOT NULL DEFAULT 5 CONSTRAINT job_max_attempts_check CHECK (max_attempts > 0),
+    ADD COLUMN max_attempts integer NOT NULL DEFAULT 5
+        CONSTRAINT job_max_attempts_check CHECK (max_attempts BETWEEN 1 AND 1000),
+    DROP CONSTRAINT job_attempts_check,
+    ADD CONSTRAINT job_attempts_check CHECK (attempts BETWEEN 0 AND 1000),
+    ADD CONSTRAINT job_run_after_check CHECK (pg_catalog.isfinite(run_after)),
     ADD COLUMN worker_pid integer,
     ADD COLUMN requested_by text NOT NULL DEFAULT current_user,
     ADD COLUMN finished_at timestamptz,
     ADD COLUMN progress bigint,
     ADD CONSTRAINT job_finished_check CHECK ((state IN ('done', 'dead')) = (finished_at IS NOT NULL));
 CREATE UNIQUE INDEX job_waiting ON rag.job (kind, source_id) WHERE state = 'pending';
+CREATE UNIQUE INDEX job_running ON rag.job (kind, source_id) WHERE state = 'running';
 COMMENT ON TABLE rag.job IS 'durable queue of background work';
 COMMENT ON COLUMN rag.job.id IS 'key';
 COMMENT ON COLUMN rag.job.kind IS 'sync: as CALL rag.sync; embed: vectors for chunks that have none';
@@ -41,7 +46,7 @@ COMMENT ON COLUMN rag.job.state IS 'pending, running (under a lease), done or de
 COMMENT ON COLUMN rag.job.attempts IS 'times it was tried';
 COMMENT ON COLUMN rag.job.max_attempts IS 'times it may be tried before it is dead';
 COMMENT ON COLUMN rag.job.run_after IS 'not before this time';
-COMMENT ON COLUMN rag.job.lease_until IS 'when another worker may take it over';
+COMMENT ON COLUMN rag.job.lease_until IS 'when another worker may take it over; renewed after each batch';
 COMMENT ON COLUMN rag.job.worker_pid IS 'process id of the worker that runs it';
 COMMENT ON COLUMN rag.job.requested_by IS 'role that queued it; it runs with this role''s rights';
 COMMENT ON COLUMN rag.job.created_at IS 'when it was queued';
@@ -82,11 +87,14 @@ CREATE FUNCTION rag.cascade_delete() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
+    -- Whoever may call functions of the extension must not aim this one by a table of his own.
+    IF TG_TABLE_SCHEMA <> 'rag' THEN
+        RAISE insufficient_privilege USING MESSAGE = 'this trigger belongs to the tables of pg_rag';
+    END IF;
     CASE TG_TABLE_NAME
         WHEN 'source' THEN
             DELETE FROM rag.sync t USING gone g WHERE t.source_id = g.id;
             DELETE FROM rag.job t USING gone g WHERE t.source_id = g.id;
-            DELETE FROM rag.document t USING gone g WHERE t.source_id = g.id;
         WHEN 'sync' THEN
             DELETE FROM rag.sync_item t USING gone g WHERE t.sync_id = g.id;
         WHEN 'document' THEN
@@ -118,7 +126,14 @@ AS $function$
 DECLARE
     used boolean;
 BEGIN
+    IF TG_OP = 'TRUNCATE' THEN
+        RAISE foreign_key_violation USING MESSAGE = format('table rag.%I cannot be truncated', TG_TABLE_NAME),
+            HINT = 'Drop sources with rag.drop_source.';
+    END IF;
     CASE TG_TABLE_NAME
+        WHEN 'source' THEN
+            -- Also those that the caller may not see: they are not his to delete.
+            used := EXISTS (SELECT FROM rag.document d WHERE d.source_id = OLD.id);
         WHEN 'collection' THEN
             used := EXISTS (SELECT FROM rag.source s WHERE s.collection_id = OLD.id);
         WHEN 'model' THEN
@@ -131,10 +146,33 @@ BEGIN
     RETURN OLD;
 END
 $function$;
-COMMENT ON FUNCTION rag.refuse_delete() IS 'trigger: refuses to delete a row that others refer to';
+COMMENT ON FUNCTION rag.refuse_delete() IS 'trigger: refuses to delete rows that others refer to';
 
+CREATE TRIGGER refuse_delete BEFORE DELETE ON rag.source FOR EACH ROW EXECUTE FUNCTION rag.refuse_delete();
 CREATE TRIGGER refuse_delete BEFORE DELETE ON rag.collection FOR EACH ROW EXECUTE FUNCTION rag.refuse_delete();
 CREATE TRIGGER refuse_delete BEFORE DELETE ON rag.model FOR EACH ROW EXECUTE FUNCTION rag.refuse_delete();
+COMMENT ON TRIGGER cascade_delete ON rag.source IS 'deletes runs and jobs with it';
+COMMENT ON TRIGGER refuse_delete ON rag.source IS 'a source with documents stays';
+COMMENT ON TRIGGER cascade_delete ON rag.sync IS 'deletes its manifest with it';
+COMMENT ON TRIGGER cascade_delete ON rag.document IS 'deletes its chunks with it';
+COMMENT ON TRIGGER cascade_delete ON rag.chunk IS 'deletes its vectors with it';
+COMMENT ON TRIGGER cascade_delete ON rag.job IS 'deletes its failures with it';
+COMMENT ON TRIGGER refuse_delete ON rag.collection IS 'a collection with sources stays';
+COMMENT ON TRIGGER refuse_delete ON rag.model IS 'a model of a collection stays';
+CREATE TRIGGER refuse_truncate BEFORE TRUNCATE ON rag.collection FOR EACH STATEMENT EXECUTE FUNCTION rag.refuse_delete();
+COMMENT ON TRIGGER refuse_truncate ON rag.collection IS 'rows that others refer to are not truncated';
+CREATE TRIGGER refuse_truncate BEFORE TRUNCATE ON rag.model FOR EACH STATEMENT EXECUTE FUNCTION rag.refuse_delete();
+COMMENT ON TRIGGER refuse_truncate ON rag.model IS 'rows that others refer to are not truncated';
+CREATE TRIGGER refuse_truncate BEFORE TRUNCATE ON rag.source FOR EACH STATEMENT EXECUTE FUNCTION rag.refuse_delete();
+COMMENT ON TRIGGER refuse_truncate ON rag.source IS 'rows that others refer to are not truncated';
+CREATE TRIGGER refuse_truncate BEFORE TRUNCATE ON rag.sync FOR EACH STATEMENT EXECUTE FUNCTION rag.refuse_delete();
+COMMENT ON TRIGGER refuse_truncate ON rag.sync IS 'rows that others refer to are not truncated';
+CREATE TRIGGER refuse_truncate BEFORE TRUNCATE ON rag.document FOR EACH STATEMENT EXECUTE FUNCTION rag.refuse_delete();
+COMMENT ON TRIGGER refuse_truncate ON rag.document IS 'rows that others refer to are not truncated';
+CREATE TRIGGER refuse_truncate BEFORE TRUNCATE ON rag.chunk FOR EACH STATEMENT EXECUTE FUNCTION rag.refuse_delete();
+COMMENT ON TRIGGER refuse_truncate ON rag.chunk IS 'rows that others refer to are not truncated';
+CREATE TRIGGER refuse_truncate BEFORE TRUNCATE ON rag.job FOR EACH STATEMENT EXECUTE FUNCTION rag.refuse_delete();
+COMMENT ON TRIGGER refuse_truncate ON rag.job IS 'rows that others refer to are not truncated';
 
 SELECT pg_catalog.pg_extension_config_dump('rag.job_failure', '');
 SELECT pg_catalog.pg_extension_config_dump('rag.acl', '');
@@ -150,6 +188,7 @@ ALTER TABLE rag.sync_item ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.job ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.job_failure ENABLE ROW LEVEL SECURITY;
 
+-- Nobody adds to what he may not see.
 -- A role that was dropped is in nobody's way.
 CREATE POLICY own ON rag.acl FOR SELECT USING (
     EXISTS (SELECT FROM pg_catalog.pg_roles r
@@ -157,11 +196,17 @@ CREATE POLICY own ON rag.acl FOR SELECT USING (
 CREATE POLICY labelled ON rag.source USING (
     acl IS NULL OR acl OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT a.label FROM rag.acl a)));
 CREATE POLICY labelled ON rag.document USING (
-    acl IS NULL OR acl OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT a.label FROM rag.acl a)));
+    acl IS NULL OR acl OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT a.label FROM rag.acl a)))
+    WITH CHECK ((acl IS NULL OR acl OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT a.label FROM rag.acl a)))
+        AND EXISTS (SELECT FROM rag.source p WHERE p.id OPERATOR(pg_catalog.=) document.source_id));
 CREATE POLICY labelled ON rag.chunk USING (
-    acl IS NULL OR acl OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT a.label FROM rag.acl a)));
+    acl IS NULL OR acl OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT a.label FROM rag.acl a)))
+    WITH CHECK ((acl IS NULL OR acl OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT a.label FROM rag.acl a)))
+        AND EXISTS (SELECT FROM rag.document p WHERE p.id OPERATOR(pg_catalog.=) chunk.document_id));
 CREATE POLICY labelled ON rag.chunk_embedding USING (
-    acl IS NULL OR acl OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT a.label FROM rag.acl a)));
+    acl IS NULL OR acl OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT a.label FROM rag.acl a)))
+    WITH CHECK ((acl IS NULL OR acl OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT a.label FROM rag.acl a)))
+        AND EXISTS (SELECT FROM rag.chunk p WHERE p.id OPERATOR(pg_catalog.=) chunk_embedding.chunk_id));
 CREATE POLICY of_source ON rag.sync USING (
     EXISTS (SELECT FROM rag.source s WHERE s.id OPERATOR(pg_catalog.=) source_id));
 CREATE POLICY of_sync ON rag.sync_item USING (
@@ -198,6 +243,74 @@ SELECT j.id AS job_id, j.kind, s.name AS source, j.attempts, j.finished_at, f.fa
   LEFT JOIN LATERAL (SELECT * FROM rag.job_failure f WHERE f.job_id = j.id ORDER BY f.id DESC LIMIT 1) f ON true
  WHERE j.state = 'dead';
 COMMENT ON VIEW rag.failed_jobs IS 'jobs that are out of attempts, with their last error; rag.retry gives them new ones';
+
+COMMENT ON INDEX rag.source_collection IS 'sources of a collection';
+COMMENT ON INDEX rag.sync_running IS 'one run at a time over a source';
+COMMENT ON INDEX rag.sync_source IS 'runs over a source, the latest last';
+COMMENT ON INDEX rag.sync_item_uri IS 'items of a run by URI';
+COMMENT ON INDEX rag.sync_item_pending IS 'items of a run that wait';
+COMMENT ON INDEX rag.document_current_uri IS 'one current version of each URI of a source';
+COMMENT ON INDEX rag.document_external_id IS 'documents by the key of their source';
+COMMENT ON INDEX rag.chunk_document IS 'chunks of a document in their order';
+COMMENT ON INDEX rag.chunk_parent IS 'chunks inside a chunk';
+COMMENT ON INDEX rag.chunk_by_key IS 'chunks by their permanent key';
+COMMENT ON INDEX rag.chunk_tsv IS 'matches of the BM25 leg';
+COMMENT ON INDEX rag.chunk_length IS 'number and mean length of the passages of a collection';
+COMMENT ON INDEX rag.chunk_embedding_chunk IS 'vectors of a chunk';
+COMMENT ON INDEX rag.chunk_embedding_text IS 'vectors of equal texts';
+COMMENT ON INDEX rag.chunk_embedding_hnsw_1_2 IS 'nearest vectors of the built-in collection';
+COMMENT ON INDEX rag.job_due IS 'jobs that wait, by when they are due';
+COMMENT ON INDEX rag.job_source IS 'jobs of a source';
+COMMENT ON INDEX rag.job_waiting IS 'one waiting job of a kind for a source';
+COMMENT ON INDEX rag.job_running IS 'one running job of a kind for a source';
+COMMENT ON INDEX rag.job_failure_job IS 'failures of a job in their order';
+
+DO $block$
+DECLARE
+    found record;
+BEGIN
+    FOR found IN
+        -- A column of a view has the meaning of the table's column of the same name, if the view adds none of its own.
+        SELECT pg_catalog.format('COLUMN rag.%I.%I', v.relname, a.attname) AS object,
+               coalesce(own.meaning, (
+                   SELECT pg_catalog.col_description(t.oid, c.attnum)
+                     FROM pg_catalog.pg_class t JOIN pg_catalog.pg_attribute c ON c.attrelid OPERATOR(pg_catalog.=) t.oid
+                    WHERE t.relnamespace OPERATOR(pg_catalog.=) v.relnamespace AND t.relkind OPERATOR(pg_catalog.=) 'r'
+                      AND c.attname OPERATOR(pg_catalog.=) a.attname
+                    -- The table that the view is named after comes first.
+                    ORDER BY pg_catalog.starts_with(v.relname, t.relname) DESC, t.relname LIMIT 1)) AS meaning
+          FROM pg_catalog.pg_class v
+          JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) v.oid AND a.attnum OPERATOR(pg_catalog.>) 0
+          LEFT JOIN (VALUES
+              ('collection', 'name of its collection'), ('model', 'name of the model of its collection'),
+              ('source', 'name of its source'), ('source_id', 'key of the source'), ('job_id', 'key of the job'),
+              ('documents', 'current documents'), ('chunks', 'current chunks'),
+              ('embedded', 'whether it has a vector of the model of its collection'),
+              ('truncated', 'chunks whose embedded text was cut at the window of the model'),
+              ('pending', 'chunks that have no vector yet'),
+              ('oldest_pending', 'how long the oldest of these has waited'),
+              ('coverage', 'share of the chunks that have a vector')) AS own (name, meaning)
+               ON own.name OPERATOR(pg_catalog.=) a.attname
+         WHERE v.relnamespace OPERATOR(pg_catalog.=) 'rag'::pg_catalog.regnamespace
+           AND v.relkind OPERATOR(pg_catalog.=) 'v'
+        UNION ALL
+        SELECT pg_catalog.format('SEQUENCE rag.%I', s.relname),
+               'keys of rag.' OPERATOR(pg_catalog.||) pg_catalog.replace(s.relname, '_id_seq', '')
+          FROM pg_catalog.pg_class s
+         WHERE s.relnamespace OPERATOR(pg_catalog.=) 'rag'::pg_catalog.regnamespace
+           AND s.relkind OPERATOR(pg_catalog.=) 'S'
+        UNION ALL
+        SELECT pg_catalog.format('INDEX rag.%I', k.conname),
+               CASE k.contype WHEN 'p' THEN 'key of rag.' ELSE 'names of rag.' END OPERATOR(pg_catalog.||) t.relname
+          FROM pg_catalog.pg_constraint k
+          JOIN pg_catalog.pg_class t ON t.oid OPERATOR(pg_catalog.=) k.conrelid
+         WHERE k.connamespace OPERATOR(pg_catalog.=) 'rag'::pg_catalog.regnamespace
+           AND (k.contype OPERATOR(pg_catalog.=) 'p' OR k.contype OPERATOR(pg_catalog.=) 'u')
+    LOOP
+        EXECUTE pg_catalog.format('COMMENT ON %s IS %L', found.object, found.meaning);
+    END LOOP;
+END
+$block$;
 
 DROP FUNCTION rag.add_source(text, text, text, jsonb, text, text, double precision, text);
 DROP FUNCTION rag.alter_source(text, text, jsonb, text, double precision, boolean);
@@ -312,7 +425,7 @@ COMMENT ON FUNCTION rag.enqueue_sync(text) IS
     'queues a sync that a background worker runs after commit; returns the job (rag.jobs shows it)';
 COMMENT ON FUNCTION rag.retry(bigint) IS 'gives a job of rag.failed_jobs new attempts';
 COMMENT ON FUNCTION rag.repair() IS
-    'makes the HNSW indexes that a restore has left out, or that are not valid; returns what was done; search works meanwhile';
+    'makes HNSW indexes that a restore has left out or that are not valid, queues vectors for chunks that have none, and starts waiting jobs; returns what was done; searches go on meanwhile';
 COMMENT ON FUNCTION rag.health() IS 'one row: state of the engine (stopped until first use), its models, workers and what confines them (sandbox), and whether an HNSW index is missing (repair_needed)';
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA rag FROM PUBLIC;

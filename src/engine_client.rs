@@ -8,8 +8,9 @@
 //! impossible to read somebody else's answer later. A connection that breaks before its first answer is retried once:
 //! all requests are free of side effects.
 //!
-//! An engine that is silent for long is asked over a second connection how it is: one that is busy answers, one that
-//! hangs is reported to the launcher, which replaces it, and the request is sent once more like after a crash.
+//! An engine that says nothing for a second is suspected, however many statements gave up waiting meanwhile, and the
+//! launcher is told. It asks the engine how it is: one that is busy answers, one that hangs is replaced, and the request is
+//! sent once more like after a crash.
 //!
 //! When nobody listens, the client asks PostgreSQL for the launcher (see [`crate::worker::launcher`]) and tries again
 //! until the start timeout; the launcher keeps the listening socket, so later restarts of the engine only delay.
@@ -19,7 +20,7 @@ use crate::worker::{self, Message, SOCKET};
 use pgrx::{check_for_interrupts, pg_sys};
 use rag_core::protocol::{Answer, PROTOCOL_VERSION, Reply, Request, Supervision, decode, encode, frame_length};
 use rag_core::{Error, Kind, Result};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
@@ -29,16 +30,16 @@ const MAX_FAILURES: u32 = 3;
 const TICK: Duration = Duration::from_millis(500);
 /// How long all worker slots may be taken before that is an error: launchers that found another one end in a moment.
 const SLOT_PATIENCE: Duration = Duration::from_secs(2);
-/// Silence after which the engine is asked how it is, and pause between two such questions.
-const SUSPICION: Duration = Duration::from_secs(10);
-/// How long an engine may take to say how it is: it has threads for that which do nothing else.
-const PULSE: Duration = Duration::from_secs(3);
+/// Silence after which the launcher is asked to look after the engine, and pause between two such requests.
+const SUSPICION: Duration = Duration::from_secs(1);
 /// Pause between two attempts to connect.
 const CONNECT_PAUSE: Duration = Duration::from_millis(10);
 
 thread_local! {
     /// The idle connection of this backend.
     static IDLE: RefCell<Option<Connection>> = const { RefCell::new(None) };
+    /// Since when the engine owes this backend an answer, over all connections, or since when the launcher was told.
+    static SILENT_SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
 /// Sends a request that has one reply.
@@ -95,7 +96,6 @@ fn exchange(frame: &[u8], waits: Waits, consume: &mut dyn FnMut(Reply) -> Result
 /// The engine's answer if it runs and is idle enough to say something within `patience`; never starts it.
 pub fn peek(request: &Request, patience: Duration) -> Option<Reply> {
     let mut connection = Connection::connect().ok()?;
-    connection.watched = false;
     connection.handshake(patience).ok()?;
     connection.send(&encode(request).ok()?, patience).ok()?;
     connection.receive(patience).ok().map(|answer| answer.reply)
@@ -173,10 +173,6 @@ fn wait(socket: Option<RawFd>, events: u32, time: Duration) {
 #[derive(Debug)]
 struct Connection {
     socket: OwnedFd,
-    /// When the engine was last heard of or asked how it is.
-    heard: Instant,
-    /// Whether silence makes suspicious.
-    watched: bool,
 }
 
 impl Connection {
@@ -197,7 +193,7 @@ impl Connection {
             if libc::connect(fd, (&raw const address).cast(), size) != 0 {
                 return Err(std::io::Error::last_os_error());
             }
-            Ok(Self { socket, heard: Instant::now(), watched: true })
+            Ok(Self { socket })
         }
     }
 
@@ -216,7 +212,7 @@ impl Connection {
     }
 
     fn send(&mut self, mut bytes: &[u8], patience: Duration) -> Result<()> {
-        self.heard = Instant::now();
+        SILENT_SINCE.set(SILENT_SINCE.get().or_else(|| Some(Instant::now())));
         let mut deadline = Instant::now() + patience;
         while !bytes.is_empty() {
             // SAFETY: the pointer and length are those of a slice that lives through the call.
@@ -250,8 +246,8 @@ impl Connection {
                 Ok(0) => return Err(connection_error("the engine closed the connection")),
                 Ok(got) => {
                     into = &mut into[got..];
-                    self.heard = Instant::now();
-                    deadline = self.heard + patience;
+                    SILENT_SINCE.set(None);
+                    deadline = Instant::now() + patience;
                 }
                 Err(_) => self.would_block(pg_sys::WL_SOCKET_READABLE, deadline)?,
             }
@@ -260,7 +256,7 @@ impl Connection {
     }
 
     /// Waits after a call that would have blocked; other errors are the connection's end.
-    fn would_block(&mut self, events: u32, deadline: Instant) -> Result<()> {
+    fn would_block(&self, events: u32, deadline: Instant) -> Result<()> {
         let error = std::io::Error::last_os_error();
         match error.kind() {
             std::io::ErrorKind::WouldBlock => {}
@@ -273,24 +269,15 @@ impl Connection {
                 .with_detail("The time is set by pg_rag.request_timeout (pg_rag.start_timeout while it starts).")
                 .with_hint("See what it is doing: SELECT * FROM rag.health();"));
         }
-        wait(Some(self.socket.as_raw_fd()), events, TICK.min(deadline - now));
-        let state = worker::supervision();
-        if let Some(state) = state.as_ref().filter(|s| s.engine_pid == 0 && s.failures >= MAX_FAILURES) {
-            return Err(not_started(Some(state.clone())));
+        // Before the wait, which may end with the statement.
+        if SILENT_SINCE.get().is_some_and(|since| since.elapsed() >= SUSPICION) {
+            worker::tell_launcher(Message::Suspect);
+            SILENT_SINCE.set(Some(Instant::now()));
         }
-        match state {
-            Some(state) if self.watched && self.heard.elapsed() >= SUSPICION => self.suspect(state.engine_pid),
+        wait(Some(self.socket.as_raw_fd()), events, TICK.min(deadline - now));
+        match worker::supervision() {
+            Some(state) if state.engine_pid == 0 && state.failures >= MAX_FAILURES => Err(not_started(Some(state))),
             _ => Ok(()),
         }
-    }
-
-    /// Finds out whether a silent engine is busy or hangs.
-    fn suspect(&mut self, pid: u32) -> Result<()> {
-        if pid == 0 || peek(&Request::Status, PULSE).is_some() {
-            self.heard = Instant::now();
-            return Ok(());
-        }
-        worker::tell_launcher(Message::Hung(pid));
-        Err(connection_error(&format!("engine {pid} does not answer any more and is being replaced")))
     }
 }

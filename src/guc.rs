@@ -18,6 +18,7 @@ static ENGINE_THREADS: GucSetting<i32> = GucSetting::<i32>::new(0);
 static PARSE_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(2);
 static ENGINE_MEMORY_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(2048);
 static PARSE_MEMORY_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(4096);
+static JOB_LEASE: GucSetting<i32> = GucSetting::<i32>::new(300);
 static REQUEST_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(300_000);
 static START_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(30_000);
 
@@ -29,6 +30,10 @@ pub const MAX_PARSE_WORKERS: i32 = 64;
 pub const MAX_ENGINE_MEMORY: i32 = 1 << 20;
 /// Lowest limit of a parse worker's address space, in MB: the program itself needs some of it.
 pub const MIN_PARSE_MEMORY: i32 = 512;
+/// Bounds of a job's lease in seconds.
+pub const MIN_JOB_LEASE: i32 = 5;
+/// See [`MIN_JOB_LEASE`].
+pub const MAX_JOB_LEASE: i32 = 86_400;
 /// Longest wait for the engine, in milliseconds.
 pub const MAX_TIMEOUT: i32 = 24 * 3_600_000;
 
@@ -107,6 +112,16 @@ pub fn define() {
         GucFlags::UNIT_MB,
     );
     GucRegistry::define_int_guc(
+        c"pg_rag.job_lease",
+        c"Sets how long a job worker may make no progress before its job is given to another.",
+        c"A batch of documents or vectors must be done within it.",
+        &JOB_LEASE,
+        MIN_JOB_LEASE,
+        MAX_JOB_LEASE,
+        GucContext::Sighup,
+        GucFlags::UNIT_S,
+    );
+    GucRegistry::define_int_guc(
         c"pg_rag.request_timeout",
         c"Sets the longest silence of the engine during one request.",
         c"A request that hears nothing for so long fails. Listing a large folder is one request.",
@@ -137,6 +152,11 @@ fn text(setting: &GucSetting<Option<CString>>) -> String {
 /// The allowed folders.
 pub fn allowed_paths() -> Vec<String> {
     text(&ALLOWED_PATHS).split(',').map(str::trim).filter(|p| !p.is_empty()).map(str::to_owned).collect()
+}
+
+/// How long a job worker may make no progress.
+pub fn job_lease() -> Duration {
+    Duration::from_secs(u64::from(JOB_LEASE.get().unsigned_abs()))
 }
 
 /// How long a client waits for the engine.

@@ -32,7 +32,8 @@ pgrx::extension_sql_file!("../sql/schema/15_references.sql", name = "references"
 pgrx::extension_sql_file!("../sql/schema/20_builtin.sql", name = "builtin", requires = ["references"]);
 pgrx::extension_sql_file!("../sql/schema/25_policies.sql", name = "policies", requires = ["builtin"]);
 pgrx::extension_sql_file!("../sql/schema/30_views.sql", name = "views", requires = ["policies"]);
-pgrx::extension_sql_file!("../sql/schema/40_procedures.sql", name = "procedures", requires = ["views"]);
+pgrx::extension_sql_file!("../sql/schema/35_comments.sql", name = "comments", requires = ["views"]);
+pgrx::extension_sql_file!("../sql/schema/40_procedures.sql", name = "procedures", requires = ["comments"]);
 pgrx::extension_sql_file!("../sql/schema/90_grants.sql", name = "grants", finalize);
 
 /// Called by PostgreSQL when the library is loaded.

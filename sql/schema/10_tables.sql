@@ -292,9 +292,10 @@ CREATE TABLE rag.job (
     kind text NOT NULL CONSTRAINT job_kind_check CHECK (kind IN ('sync', 'embed')),
     source_id bigint NOT NULL,
     state text NOT NULL DEFAULT 'pending' CONSTRAINT job_state_check CHECK (state IN ('pending', 'running', 'done', 'dead')),
-    attempts integer NOT NULL DEFAULT 0 CONSTRAINT job_attempts_check CHECK (attempts >= 0),
-    max_attempts integer NOT NULL DEFAULT 5 CONSTRAINT job_max_attempts_check CHECK (max_attempts > 0),
-    run_after timestamptz NOT NULL DEFAULT pg_catalog.now(),
+    attempts integer NOT NULL DEFAULT 0 CONSTRAINT job_attempts_check CHECK (attempts BETWEEN 0 AND 1000),
+    max_attempts integer NOT NULL DEFAULT 5 CONSTRAINT job_max_attempts_check CHECK (max_attempts BETWEEN 1 AND 1000),
+    run_after timestamptz NOT NULL DEFAULT pg_catalog.now()
+        CONSTRAINT job_run_after_check CHECK (pg_catalog.isfinite(run_after)),
     lease_until timestamptz,
     worker_pid integer,
     requested_by text NOT NULL DEFAULT current_user,
@@ -308,6 +309,7 @@ CREATE INDEX job_due ON rag.job (run_after, id) WHERE state = 'pending';
 CREATE INDEX job_source ON rag.job (source_id);
 -- One waiting job per kind and source is enough: it does whatever is to be done when it starts.
 CREATE UNIQUE INDEX job_waiting ON rag.job (kind, source_id) WHERE state = 'pending';
+CREATE UNIQUE INDEX job_running ON rag.job (kind, source_id) WHERE state = 'running';
 COMMENT ON TABLE rag.job IS 'durable queue of background work';
 COMMENT ON COLUMN rag.job.id IS 'key';
 COMMENT ON COLUMN rag.job.kind IS 'sync: as CALL rag.sync; embed: vectors for chunks that have none';
@@ -316,7 +318,7 @@ COMMENT ON COLUMN rag.job.state IS 'pending, running (under a lease), done or de
 COMMENT ON COLUMN rag.job.attempts IS 'times it was tried';
 COMMENT ON COLUMN rag.job.max_attempts IS 'times it may be tried before it is dead';
 COMMENT ON COLUMN rag.job.run_after IS 'not before this time';
-COMMENT ON COLUMN rag.job.lease_until IS 'when another worker may take it over';
+COMMENT ON COLUMN rag.job.lease_until IS 'when another worker may take it over; renewed after each batch';
 COMMENT ON COLUMN rag.job.worker_pid IS 'process id of the worker that runs it';
 COMMENT ON COLUMN rag.job.requested_by IS 'role that queued it; it runs with this role''s rights';
 COMMENT ON COLUMN rag.job.created_at IS 'when it was queued';

@@ -8,11 +8,14 @@ CREATE FUNCTION rag.cascade_delete() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
+    -- Whoever may call functions of the extension must not aim this one by a table of his own.
+    IF TG_TABLE_SCHEMA <> 'rag' THEN
+        RAISE insufficient_privilege USING MESSAGE = 'this trigger belongs to the tables of pg_rag';
+    END IF;
     CASE TG_TABLE_NAME
         WHEN 'source' THEN
             DELETE FROM rag.sync t USING gone g WHERE t.source_id = g.id;
             DELETE FROM rag.job t USING gone g WHERE t.source_id = g.id;
-            DELETE FROM rag.document t USING gone g WHERE t.source_id = g.id;
         WHEN 'sync' THEN
             DELETE FROM rag.sync_item t USING gone g WHERE t.sync_id = g.id;
         WHEN 'document' THEN
@@ -44,7 +47,14 @@ AS $function$
 DECLARE
     used boolean;
 BEGIN
+    IF TG_OP = 'TRUNCATE' THEN
+        RAISE foreign_key_violation USING MESSAGE = format('table rag.%I cannot be truncated', TG_TABLE_NAME),
+            HINT = 'Drop sources with rag.drop_source.';
+    END IF;
     CASE TG_TABLE_NAME
+        WHEN 'source' THEN
+            -- Also those that the caller may not see: they are not his to delete.
+            used := EXISTS (SELECT FROM rag.document d WHERE d.source_id = OLD.id);
         WHEN 'collection' THEN
             used := EXISTS (SELECT FROM rag.source s WHERE s.collection_id = OLD.id);
         WHEN 'model' THEN
@@ -57,7 +67,30 @@ BEGIN
     RETURN OLD;
 END
 $function$;
-COMMENT ON FUNCTION rag.refuse_delete() IS 'trigger: refuses to delete a row that others refer to';
+COMMENT ON FUNCTION rag.refuse_delete() IS 'trigger: refuses to delete rows that others refer to';
 
+CREATE TRIGGER refuse_delete BEFORE DELETE ON rag.source FOR EACH ROW EXECUTE FUNCTION rag.refuse_delete();
 CREATE TRIGGER refuse_delete BEFORE DELETE ON rag.collection FOR EACH ROW EXECUTE FUNCTION rag.refuse_delete();
 CREATE TRIGGER refuse_delete BEFORE DELETE ON rag.model FOR EACH ROW EXECUTE FUNCTION rag.refuse_delete();
+COMMENT ON TRIGGER cascade_delete ON rag.source IS 'deletes runs and jobs with it';
+COMMENT ON TRIGGER refuse_delete ON rag.source IS 'a source with documents stays';
+COMMENT ON TRIGGER cascade_delete ON rag.sync IS 'deletes its manifest with it';
+COMMENT ON TRIGGER cascade_delete ON rag.document IS 'deletes its chunks with it';
+COMMENT ON TRIGGER cascade_delete ON rag.chunk IS 'deletes its vectors with it';
+COMMENT ON TRIGGER cascade_delete ON rag.job IS 'deletes its failures with it';
+COMMENT ON TRIGGER refuse_delete ON rag.collection IS 'a collection with sources stays';
+COMMENT ON TRIGGER refuse_delete ON rag.model IS 'a model of a collection stays';
+CREATE TRIGGER refuse_truncate BEFORE TRUNCATE ON rag.collection FOR EACH STATEMENT EXECUTE FUNCTION rag.refuse_delete();
+COMMENT ON TRIGGER refuse_truncate ON rag.collection IS 'rows that others refer to are not truncated';
+CREATE TRIGGER refuse_truncate BEFORE TRUNCATE ON rag.model FOR EACH STATEMENT EXECUTE FUNCTION rag.refuse_delete();
+COMMENT ON TRIGGER refuse_truncate ON rag.model IS 'rows that others refer to are not truncated';
+CREATE TRIGGER refuse_truncate BEFORE TRUNCATE ON rag.source FOR EACH STATEMENT EXECUTE FUNCTION rag.refuse_delete();
+COMMENT ON TRIGGER refuse_truncate ON rag.source IS 'rows that others refer to are not truncated';
+CREATE TRIGGER refuse_truncate BEFORE TRUNCATE ON rag.sync FOR EACH STATEMENT EXECUTE FUNCTION rag.refuse_delete();
+COMMENT ON TRIGGER refuse_truncate ON rag.sync IS 'rows that others refer to are not truncated';
+CREATE TRIGGER refuse_truncate BEFORE TRUNCATE ON rag.document FOR EACH STATEMENT EXECUTE FUNCTION rag.refuse_delete();
+COMMENT ON TRIGGER refuse_truncate ON rag.document IS 'rows that others refer to are not truncated';
+CREATE TRIGGER refuse_truncate BEFORE TRUNCATE ON rag.chunk FOR EACH STATEMENT EXECUTE FUNCTION rag.refuse_delete();
+COMMENT ON TRIGGER refuse_truncate ON rag.chunk IS 'rows that others refer to are not truncated';
+CREATE TRIGGER refuse_truncate BEFORE TRUNCATE ON rag.job FOR EACH STATEMENT EXECUTE FUNCTION rag.refuse_delete();
+COMMENT ON TRIGGER refuse_truncate ON rag.job IS 'rows that others refer to are not truncated';

@@ -14,6 +14,7 @@ ALTER TABLE rag.sync_item ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.job ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.job_failure ENABLE ROW LEVEL SECURITY;
 
+-- Nobody adds to what he may not see.
 -- A role that was dropped is in nobody's way.
 CREATE POLICY own ON rag.acl FOR SELECT USING (
     EXISTS (SELECT FROM pg_catalog.pg_roles r
@@ -21,11 +22,17 @@ CREATE POLICY own ON rag.acl FOR SELECT USING (
 CREATE POLICY labelled ON rag.source USING (
     acl IS NULL OR acl OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT a.label FROM rag.acl a)));
 CREATE POLICY labelled ON rag.document USING (
-    acl IS NULL OR acl OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT a.label FROM rag.acl a)));
+    acl IS NULL OR acl OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT a.label FROM rag.acl a)))
+    WITH CHECK ((acl IS NULL OR acl OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT a.label FROM rag.acl a)))
+        AND EXISTS (SELECT FROM rag.source p WHERE p.id OPERATOR(pg_catalog.=) document.source_id));
 CREATE POLICY labelled ON rag.chunk USING (
-    acl IS NULL OR acl OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT a.label FROM rag.acl a)));
+    acl IS NULL OR acl OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT a.label FROM rag.acl a)))
+    WITH CHECK ((acl IS NULL OR acl OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT a.label FROM rag.acl a)))
+        AND EXISTS (SELECT FROM rag.document p WHERE p.id OPERATOR(pg_catalog.=) chunk.document_id));
 CREATE POLICY labelled ON rag.chunk_embedding USING (
-    acl IS NULL OR acl OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT a.label FROM rag.acl a)));
+    acl IS NULL OR acl OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT a.label FROM rag.acl a)))
+    WITH CHECK ((acl IS NULL OR acl OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT a.label FROM rag.acl a)))
+        AND EXISTS (SELECT FROM rag.chunk p WHERE p.id OPERATOR(pg_catalog.=) chunk_embedding.chunk_id));
 CREATE POLICY of_source ON rag.sync USING (
     EXISTS (SELECT FROM rag.source s WHERE s.id OPERATOR(pg_catalog.=) source_id));
 CREATE POLICY of_sync ON rag.sync_item USING (

@@ -32,10 +32,7 @@ fn create_collection(name: Option<&str>, model: default!(Option<&str>, "NULL")) 
 /// Drops a collection that has no sources.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
 fn drop_collection(name: Option<&str>) {
-    required("name", name)
-        .and_then(collection::by_name)
-        .and_then(|collection| collection::delete(&collection))
-        .or_raise()
+    guarded(|| collection::delete(&collection::by_name(required("name", name)?)?)).or_raise()
 }
 
 /// Adds a source to a collection and returns its key.

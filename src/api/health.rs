@@ -6,6 +6,7 @@ use crate::engine_client;
 use crate::error::OrRaise;
 use crate::spi::guarded;
 use crate::store::collection;
+use crate::sync;
 use crate::worker;
 use pgrx::iter::TableIterator;
 use pgrx::prelude::*;
@@ -70,8 +71,15 @@ fn health() -> TableIterator<
     ))
 }
 
-/// Makes again what a restore or an upgrade has left out: the HNSW indexes.
+/// Makes again what a restore or an upgrade has left out: HNSW indexes, vectors, and workers for jobs that wait.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
 fn repair() -> TableIterator<'static, (name!(object, String), name!(action, String))> {
-    TableIterator::new(guarded(collection::repair_indexes).or_raise())
+    let repair = || {
+        let mut done = collection::repair_indexes()?;
+        done.extend(sync::enqueue_missing()?.into_iter().map(|name| (name, "embedding queued".to_owned())));
+        Ok(done)
+    };
+    let done = guarded(repair).or_raise();
+    super::announce_at_commit();
+    TableIterator::new(done)
 }

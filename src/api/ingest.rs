@@ -7,7 +7,7 @@ use crate::error::{self, OrRaise};
 use crate::guc;
 use crate::spi::guarded;
 use crate::store::{collection, sync as runs};
-use crate::sync::{self, ingest};
+use crate::sync::{self, Batch, ingest};
 use pgrx::iter::TableIterator;
 use pgrx::prelude::*;
 use pgrx::{JsonB, default};
@@ -64,7 +64,7 @@ fn store(
         kind: kind.unwrap_or("markdown").parse()?,
         metadata,
         options: options.map_or_else(|| Value::Object(Map::new()), |o| o.0),
-        acl: acl.filter(|label| !label.is_empty()).map(str::to_owned),
+        acl: acl.map(str::to_owned),
     };
     let stored = ingest::inline(&collection::by_name(collection.unwrap_or("default"))?, inline, guc::waits())?;
     if stored.truncated > 0 {
@@ -91,7 +91,11 @@ fn sync_list(run: i64) {
 /// Repeated step of rag.sync: reads and stores some pending documents.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
 fn sync_batch(run: i64) -> bool {
-    guarded(|| sync::batch(run, true, guc::allowed_paths(), guc::waits())).or_raise()
+    let batch = guarded(|| sync::batch(run, true, guc::allowed_paths(), guc::waits())).or_raise();
+    if batch == Batch::Queued {
+        super::announce_at_commit();
+    }
+    batch == Batch::More
 }
 
 /// Last step of a rag.sync that failed: records why.

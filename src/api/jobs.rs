@@ -7,9 +7,7 @@ use crate::error::OrRaise;
 use crate::spi::guarded;
 use crate::store::job::{self, Work};
 use crate::sync;
-use crate::worker;
 use pgrx::prelude::*;
-use pgrx::{PgXactCallbackEvent, register_xact_callback};
 
 /// Queues a sync of a source; a worker runs it once this is committed.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
@@ -17,7 +15,7 @@ fn enqueue_sync(source: Option<&str>) -> i64 {
     let enqueue = || {
         let source = sync::syncable(required("source", source)?)?;
         let job = job::enqueue(Work::Sync, source.id)?;
-        announce_at_commit();
+        super::announce_at_commit();
         Ok(job)
     };
     guarded(enqueue).or_raise()
@@ -28,12 +26,8 @@ fn enqueue_sync(source: Option<&str>) -> i64 {
 fn retry(job: Option<i64>) {
     let retry = || {
         job::retry(required("job", job)?)?;
-        announce_at_commit();
+        super::announce_at_commit();
         Ok(())
     };
     guarded(retry).or_raise();
-}
-
-fn announce_at_commit() {
-    register_xact_callback(PgXactCallbackEvent::Commit, worker::announce_jobs);
 }

@@ -12,10 +12,34 @@ mod ingest;
 mod jobs;
 mod search;
 
+use crate::worker;
+use pgrx::{PgXactCallbackEvent, register_xact_callback};
 use rag_core::{Error, Result};
+use std::cell::Cell;
 
 /// An argument that may not be null. Functions whose other arguments may be null are not STRICT, so PostgreSQL calls
 /// them with it.
 fn required<T>(name: &str, value: Option<T>) -> Result<T> {
     value.ok_or_else(|| Error::invalid(format!("{name} is null")))
+}
+
+thread_local! {
+    /// Whether this transaction announces its jobs already.
+    static ANNOUNCING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Has the launcher look for jobs once the transaction has committed. One that is prepared for two-phase commit is committed
+/// by somebody who knows nothing of it, so it is refused, as PostgreSQL refuses it after NOTIFY.
+fn announce_at_commit() {
+    if ANNOUNCING.replace(true) {
+        return;
+    }
+    register_xact_callback(PgXactCallbackEvent::Commit, || {
+        ANNOUNCING.set(false);
+        worker::announce_jobs();
+    });
+    register_xact_callback(PgXactCallbackEvent::Abort, || ANNOUNCING.set(false));
+    register_xact_callback(PgXactCallbackEvent::PrePrepare, || {
+        crate::error::raise(Error::unsupported("cannot prepare a transaction that has queued a job"))
+    });
 }

@@ -13,7 +13,7 @@
 mod plan;
 mod scope;
 
-pub use scope::{guarded, in_transaction_block, snapshot, subtransaction, with_settings};
+pub use scope::{guarded, in_transaction_block, needs_fresh_snapshots, snapshot, subtransaction, with_settings};
 
 use pgrx::datum::DatumWithOid;
 use pgrx::memcxt::PgMemoryContexts;
@@ -79,7 +79,7 @@ pub fn each(sql: &str, args: &[DatumWithOid<'_>], mut read: impl FnMut(&Row) -> 
         // SAFETY: inside an SPI connection; values and nulls are as many as the plan's parameters and outlive the cursor.
         let cursor = unsafe {
             let (values, nulls) = (values.as_mut_ptr(), nulls.as_ptr());
-            pg_sys::SPI_cursor_open(std::ptr::null(), plan, values, nulls, scope::is_read_only())
+            pg_sys::SPI_cursor_open(std::ptr::null(), plan.plan(), values, nulls, scope::is_read_only())
         };
         // What reading allocates (detoasted values) goes with each batch.
         let mut memory = PgMemoryContexts::new("pg_rag rows");
@@ -138,7 +138,7 @@ fn run(sql: &str, args: &[DatumWithOid<'_>], read_only: bool, read: &mut dyn FnM
     Spi::connect(|_| {
         let plan = plan::prepare(sql, args)?;
         // SAFETY: inside an SPI connection; values and nulls are as many as the plan's parameters and live on.
-        checked(unsafe { pg_sys::SPI_execute_plan(plan, values.as_mut_ptr(), nulls.as_ptr(), read_only, 0) })?;
+        checked(unsafe { pg_sys::SPI_execute_plan(plan.plan(), values.as_mut_ptr(), nulls.as_ptr(), read_only, 0) })?;
         // SAFETY: SPI's results are read before anything else runs; a null table means a statement without rows.
         unsafe {
             let (processed, table) = (pg_sys::SPI_processed, pg_sys::SPI_tuptable);

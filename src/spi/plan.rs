@@ -23,6 +23,28 @@ struct Plan {
     types: Vec<pg_sys::Oid>,
     custom: bool,
     plan: pg_sys::SPIPlanPtr,
+    /// Statements that run by it now; triggers and policies nest them.
+    busy: u32,
+}
+
+/// A plan that is not freed as long as this lives.
+pub struct Prepared(pg_sys::SPIPlanPtr);
+
+impl Prepared {
+    /// The plan.
+    pub fn plan(&self) -> pg_sys::SPIPlanPtr {
+        self.0
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        PLANS.with_borrow_mut(|plans| {
+            if let Some(plan) = plans.iter_mut().find(|p| p.plan == self.0) {
+                plan.busy -= 1;
+            }
+        });
+    }
 }
 
 thread_local! {
@@ -30,19 +52,20 @@ thread_local! {
     static PLANS: RefCell<VecDeque<Plan>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// The plan of a statement. It must be used before the next one is asked for.
-pub fn prepare(sql: &str, args: &[DatumWithOid<'_>]) -> Result<pg_sys::SPIPlanPtr> {
+/// The plan of a statement.
+pub fn prepare(sql: &str, args: &[DatumWithOid<'_>]) -> Result<Prepared> {
     let mut types: Vec<pg_sys::Oid> = args.iter().map(DatumWithOid::oid).collect();
     let custom = scope::is_read_only();
     let is_it = |p: &Plan| p.sql == sql && p.types == types && p.custom == custom;
     let known = PLANS.with_borrow_mut(|plans| {
-        let found = plans.iter().rposition(is_it).and_then(|at| plans.remove(at))?;
+        let mut found = plans.iter().rposition(is_it).and_then(|at| plans.remove(at))?;
+        found.busy += 1;
         let plan = found.plan;
         plans.push_back(found);
         Some(plan)
     });
     if let Some(plan) = known {
-        return Ok(plan);
+        return Ok(Prepared(plan));
     }
     let text = CString::new(sql).map_err(|_| Error::internal("a statement has a NUL"))?;
     let count = i32::try_from(types.len()).map_err(|_| Error::internal("a statement has too many parameters"))?;
@@ -57,12 +80,13 @@ pub fn prepare(sql: &str, args: &[DatumWithOid<'_>]) -> Result<pg_sys::SPIPlanPt
         plan
     };
     let oldest = PLANS.with_borrow_mut(|plans| {
-        plans.push_back(Plan { sql: sql.to_owned(), types, custom, plan });
-        if plans.len() > KEPT { plans.pop_front() } else { None }
+        plans.push_back(Plan { sql: sql.to_owned(), types, custom, plan, busy: 1 });
+        let idle = plans.iter().position(|p| p.busy == 0).filter(|_| plans.len() > KEPT);
+        idle.and_then(|at| plans.remove(at))
     });
     if let Some(oldest) = oldest {
-        // SAFETY: a kept plan of this session; a cursor that still runs it holds its own reference.
+        // SAFETY: a kept plan of this session that no statement runs by.
         unsafe { pg_sys::SPI_freeplan(oldest.plan) };
     }
-    Ok(plan)
+    Ok(Prepared(plan))
 }

@@ -65,6 +65,16 @@ pub fn in_transaction_block() -> bool {
     unsafe { pg_sys::IsTransactionBlock() }
 }
 
+/// Fails in a transaction that reads by an old snapshot: it would not see, and so leave behind, what others have added.
+pub fn needs_fresh_snapshots(what: &str) -> Result<()> {
+    // SAFETY: reads the state of the current transaction.
+    match unsafe { pg_sys::XactIsoLevel } >= pg_sys::XACT_REPEATABLE_READ as i32 {
+        true => Err(Error::new(Kind::NotReady, format!("{what} in a transaction of isolation level repeatable read"))
+            .with_hint("Do it in a transaction of isolation level read committed.")),
+        false => Ok(()),
+    }
+}
+
 /// Runs `body` with settings that end with it, whether it succeeds or not.
 pub fn with_settings<T>(settings: &[(&CStr, &str)], body: impl FnOnce() -> Result<T>) -> Result<T> {
     // SAFETY: the level is closed below; when a PostgreSQL error passes by, the end of the (sub)transaction closes it.

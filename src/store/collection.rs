@@ -41,7 +41,7 @@ pub fn insert(name: &str, model: &Model) -> Result<i64> {
     let id: i64 = spi::write(sql, &[name.into(), model.id.into()], |r| r.get(1))?
         .pop()
         .ok_or_else(|| Error::new(Kind::AlreadyExists, format!("collection \"{name}\" already exists")))?;
-    make_index(id, model)?;
+    make_index(&index_name(id, model.id), id, model)?;
     Ok(id)
 }
 
@@ -65,6 +65,7 @@ pub fn delete(collection: &Collection) -> Result<()> {
     if collection.id < 100 {
         return Err(Error::invalid(format!("collection \"{}\" is built in", collection.name)));
     }
+    spi::needs_fresh_snapshots("a collection cannot be dropped")?;
     spi::execute("SELECT pg_catalog.pg_advisory_xact_lock($1, $2)", &[LOCK.into(), lock_key(collection.id).into()])?;
     let sql = "SELECT name FROM rag.source WHERE collection_id = $1 ORDER BY name";
     let sources: Vec<String> = spi::select(sql, &[collection.id.into()], |r| r.get(1))?;
@@ -80,20 +81,23 @@ pub fn delete(collection: &Collection) -> Result<()> {
 
 /// Makes the HNSW index of a collection. It is no member of the extension: a dump leaves it out, and [`repair`] makes it
 /// again.
-fn make_index(id: i64, model: &Model) -> Result<()> {
+fn make_index(index: &str, id: i64, model: &Model) -> Result<()> {
     let vector = vector_schema()?;
     let (model_id, dimensions) = (model.id, model.spec.dimensions);
     spi::command(&format!(
         "CREATE INDEX {index} ON rag.chunk_embedding
          USING hnsw ((embedding::{vector}.halfvec({dimensions})) {vector}.halfvec_cosine_ops)
-         WHERE model_id = {model_id} AND collection_id = {id}",
-        index = index_name(id, model_id),
+         WHERE model_id = {model_id} AND collection_id = {id}"
     ))
 }
 
 /// Names of HNSW indexes and whether each is there and valid, for every collection.
 const INDEXES: &str = "SELECT c.name, x.indisvalid FROM rag.collection c
-      LEFT JOIN pg_catalog.pg_index x ON x.indexrelid = pg_catalog.to_regclass(
+      LEFT JOIN (SELECT i.indexrelid, i.indisvalid AND a.amname = 'hnsw' AND i.indrelid = 'rag.chunk_embedding'::regclass
+                        AS indisvalid
+                   FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class k ON k.oid = i.indexrelid
+                   JOIN pg_catalog.pg_am a ON a.oid = k.relam) x
+             ON x.indexrelid = pg_catalog.to_regclass(
                 pg_catalog.format('rag.chunk_embedding_hnsw_%s_%s', c.id, c.model_id))";
 
 /// Whether a collection lacks a valid HNSW index, as after a restore.
@@ -104,17 +108,26 @@ pub fn any_without_index() -> Result<bool> {
 
 /// Makes the HNSW indexes that are missing or not valid, and drops those of collections that are gone. Returns what was
 /// done to which index.
+///
+/// Searches go on while an index is made; it takes the place of an invalid one at the very end, because that needs a lock
+/// that lasts to the end of the transaction and that searches wait for.
 pub fn repair_indexes() -> Result<Vec<(String, String)>> {
+    // A second repair waits, and then finds nothing to do.
+    spi::execute("SELECT pg_catalog.pg_advisory_xact_lock($1, $2)", &[LOCK.into(), 0.into()])?;
     let mut done = Vec::new();
+    let mut last = Vec::new();
     let sql = format!("{INDEXES} WHERE x.indisvalid IS NOT TRUE ORDER BY c.id");
     let lacking: Vec<(String, bool)> = spi::select(&sql, &[], |r| Ok((r.get(1)?, r.optional::<bool>(2)?.is_some())))?;
     for (name, invalid) in lacking {
         let collection = by_name(&name)?;
         let index = index_name(collection.id, collection.model.id);
         if invalid {
-            spi::command(&format!("DROP INDEX rag.{index}"))?;
+            make_index(&format!("{index}_new"), collection.id, &collection.model)?;
+            last.push(format!("DROP INDEX rag.{index}"));
+            last.push(format!("ALTER INDEX rag.{index}_new RENAME TO {index}"));
+        } else {
+            make_index(&index, collection.id, &collection.model)?;
         }
-        make_index(collection.id, &collection.model)?;
         done.push((index, if invalid { "rebuilt" } else { "made" }.to_owned()));
     }
     let sql = r"SELECT i.relname::text FROM pg_catalog.pg_class i
@@ -124,9 +137,10 @@ pub fn repair_indexes() -> Result<Vec<(String, String)>> {
                         WHERE i.relname = pg_catalog.format('chunk_embedding_hnsw_%s_%s', c.id, c.model_id)) ORDER BY 1";
     let left: Vec<String> = spi::select(sql, &[], |r| r.get(1))?;
     for index in left {
-        spi::command(&format!("DROP INDEX rag.{index}"))?;
+        last.push(format!("DROP INDEX rag.{index}"));
         done.push((index, "dropped".to_owned()));
     }
+    last.iter().try_for_each(|command| spi::command(command))?;
     Ok(done)
 }
 

@@ -10,15 +10,18 @@ use rag_core::{Error, Result};
 use serde_json::Value;
 
 /// A document's row after it was written.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Written {
     /// Key; a new version keeps the key of the old one.
     pub id: i64,
     /// Whether there was none before.
     pub new: bool,
+    /// Its label.
+    pub acl: Option<String>,
 }
 
-/// Adds a document, or replaces the row of its current version.
+/// Adds a document, or replaces the row of its current version. Without a label the document keeps the one it has; an empty
+/// label means none.
 pub fn upsert(
     source: &Source,
     document: &Document,
@@ -27,18 +30,19 @@ pub fn upsert(
     acl: Option<&str>,
 ) -> Result<Written> {
     // xmax is 0 in a row that this statement inserted.
-    let sql = "INSERT INTO rag.document (source_id, uri, external_id, title, media_type, language, project, path,
+    let sql = "INSERT INTO rag.document AS d (source_id, uri, external_id, title, media_type, language, project, path,
                       content_sha256, options_sha256, published_at, parser_version, role, metadata, repaired_bytes,
                       acl)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::timestamptz, $12, $13, $14, $15, $16)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::timestamptz, $12, $13, $14, $15, nullif($16, ''))
                ON CONFLICT (source_id, uri) WHERE current DO UPDATE SET
                       external_id = excluded.external_id, title = excluded.title, media_type = excluded.media_type,
                       language = excluded.language, project = excluded.project, path = excluded.path,
                       content_sha256 = excluded.content_sha256, options_sha256 = excluded.options_sha256,
                       published_at = excluded.published_at, parser_version = excluded.parser_version,
                       role = excluded.role, metadata = excluded.metadata, repaired_bytes = excluded.repaired_bytes,
-                      fetched_at = excluded.fetched_at, acl = excluded.acl
-               RETURNING id, xmax = 0";
+                      fetched_at = excluded.fetched_at,
+                      acl = CASE WHEN $16 IS NULL THEN d.acl ELSE excluded.acl END
+               RETURNING id, xmax = 0, acl";
     let args = [
         source.id.into(),
         document.uri.as_str().into(),
@@ -57,7 +61,7 @@ pub fn upsert(
         (document.repaired_bytes as i64).into(),
         acl.map(str::to_owned).into(),
     ];
-    spi::write(sql, &args, |row| Ok(Written { id: row.get(1)?, new: row.get(2)? }))?
+    spi::write(sql, &args, |row| Ok(Written { id: row.get(1)?, new: row.get(2)?, acl: row.optional(3)? }))?
         .pop()
         .ok_or_else(|| Error::internal("no document was written"))
 }

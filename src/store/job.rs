@@ -4,14 +4,14 @@
 //!
 //! A job waits (`pending`), runs under a lease (`running`) and ends (`done`, or `dead` when it is out of attempts). An
 //! attempt is counted when it begins, in a transaction of its own, so that one which kills its worker counts too; why
-//! it failed is recorded in another one. At most one job of a kind waits for a source: it does whatever there is to do
+//! it failed is recorded in another one. A worker that is silent for longer than the lease has lost its job: the next takes
+//! it, and whatever the old one still does to it fails. At most one job of a kind waits for a source: it does whatever there is to do
 //! when it starts, so a second request only hurries it.
 
 use crate::spi::{self, Row};
 use rag_core::{Error, Kind, Result};
+use std::time::Duration;
 
-/// How long a worker may be silent before its job is anybody's.
-const LEASE: &str = "interval '5 minutes'";
 /// How long done jobs are kept.
 const KEPT: &str = "interval '7 days'";
 
@@ -84,28 +84,35 @@ pub fn retry(id: i64) -> Result<()> {
     }
 }
 
-/// Takes back what workers of this database left running when they died, and forgets what was done long ago. Only for
-/// the one worker of a database.
-pub fn recover() -> Result<()> {
+/// Takes back what workers left running: all of it when the caller is the only worker of the database (`alone`), else what
+/// has outlived its lease. Forgets what was done long ago.
+pub fn recover(alone: bool) -> Result<()> {
+    spi::execute("DELETE FROM rag.job j WHERE NOT EXISTS (SELECT FROM rag.source s WHERE s.id = j.source_id)", &[])?;
+    let lost = "state = 'running' AND ($1 OR lease_until < pg_catalog.clock_timestamp())";
     // What waits beside a job that was running would do the same.
     spi::execute(
-        "DELETE FROM rag.job p USING rag.job r
-          WHERE p.state = 'pending' AND r.state = 'running' AND p.kind = r.kind AND p.source_id = r.source_id",
-        &[],
+        &format!(
+            "DELETE FROM rag.job p USING (SELECT kind, source_id FROM rag.job WHERE {lost}) r
+              WHERE p.state = 'pending' AND p.kind = r.kind AND p.source_id = r.source_id"
+        ),
+        &[alone.into()],
     )?;
-    let died = "The worker ended during this attempt; the server's log has the reason.";
+    let died = "The worker ended, or was silent for longer than its lease; the server's log may have the reason.";
     spi::execute(
-        "INSERT INTO rag.job_failure (job_id, attempt, sqlstate, message, detail)
-         SELECT id, attempts, '57P01', 'the job worker ended', $1 FROM rag.job
-          WHERE state = 'running' AND attempts >= max_attempts",
-        &[died.into()],
+        &format!(
+            "INSERT INTO rag.job_failure (job_id, attempt, sqlstate, message, detail)
+             SELECT id, attempts, '57P01', 'the job worker was lost', $2 FROM rag.job WHERE {lost}"
+        ),
+        &[alone.into(), died.into()],
     )?;
     spi::execute(
-        "UPDATE rag.job SET lease_until = NULL, worker_pid = NULL,
-                state = CASE WHEN attempts >= max_attempts THEN 'dead' ELSE 'pending' END,
-                finished_at = CASE WHEN attempts >= max_attempts THEN pg_catalog.clock_timestamp() END
-          WHERE state = 'running'",
-        &[],
+        &format!(
+            "UPDATE rag.job SET lease_until = NULL, worker_pid = NULL,
+                    state = CASE WHEN attempts >= max_attempts THEN 'dead' ELSE 'pending' END,
+                    finished_at = CASE WHEN attempts >= max_attempts THEN pg_catalog.clock_timestamp() END
+              WHERE {lost}"
+        ),
+        &[alone.into()],
     )?;
     spi::execute(
         &format!("DELETE FROM rag.job WHERE state = 'done' AND finished_at < pg_catalog.now() - {KEPT}"),
@@ -115,17 +122,20 @@ pub fn recover() -> Result<()> {
 }
 
 /// Begins an attempt of the job that has been due longest.
-pub fn claim() -> Result<Option<Job>> {
-    let sql = format!(
+pub fn claim(lease: Duration) -> Result<Option<Job>> {
+    let sql =
         "UPDATE rag.job j SET state = 'running', attempts = attempts + 1, worker_pid = pg_catalog.pg_backend_pid(),
-                lease_until = pg_catalog.clock_timestamp() + {LEASE}, progress = 0
+                lease_until = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $1), progress = 0
            FROM rag.source s
           WHERE s.id = j.source_id
-            AND j.id = (SELECT id FROM rag.job WHERE state = 'pending' AND run_after <= pg_catalog.clock_timestamp()
-                         ORDER BY run_after, id LIMIT 1 FOR UPDATE SKIP LOCKED)
-      RETURNING j.id, j.kind, j.source_id, s.name, j.requested_by, j.attempts"
-    );
-    Ok(spi::write(&sql, &[], read)?.pop())
+            AND j.id = (SELECT w.id FROM rag.job w
+                         WHERE w.state = 'pending' AND w.run_after <= pg_catalog.clock_timestamp()
+                           AND EXISTS (SELECT FROM rag.source x WHERE x.id = w.source_id)
+                           AND NOT EXISTS (SELECT FROM rag.job r WHERE r.state = 'running' AND r.kind = w.kind
+                                              AND r.source_id = w.source_id)
+                         ORDER BY w.run_after, w.id LIMIT 1 FOR UPDATE OF w SKIP LOCKED)
+      RETURNING j.id, j.kind, j.source_id, s.name, j.requested_by, j.attempts";
+    Ok(spi::write(sql, &[lease.as_secs_f64().into()], read)?.pop())
 }
 
 fn read(row: &Row) -> Result<Job> {
@@ -143,12 +153,11 @@ fn read(row: &Row) -> Result<Job> {
 }
 
 /// Renews the lease and says how far the attempt is. Fails when the job is not ours any more.
-pub fn renew(job: &Job, progress: i64) -> Result<()> {
-    let sql = format!(
-        "UPDATE rag.job SET lease_until = pg_catalog.clock_timestamp() + {LEASE}, progress = $2
-          WHERE id = $1 AND state = 'running' AND attempts = $3"
-    );
-    match spi::execute(&sql, &[job.id.into(), progress.into(), job.attempt.into()])? {
+pub fn renew(job: &Job, progress: i64, lease: Duration) -> Result<()> {
+    let sql = "UPDATE rag.job SET lease_until = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $4),
+                      progress = $2
+                WHERE id = $1 AND state = 'running' AND attempts = $3";
+    match spi::execute(sql, &[job.id.into(), progress.into(), job.attempt.into(), lease.as_secs_f64().into()])? {
         0 => Err(Error::new(Kind::InUse, format!("job {} was taken away", job.id))),
         _ => Ok(()),
     }
@@ -157,8 +166,9 @@ pub fn renew(job: &Job, progress: i64) -> Result<()> {
 /// Ends a job well.
 pub fn finish(job: &Job) -> Result<()> {
     let sql = "UPDATE rag.job SET state = 'done', lease_until = NULL, worker_pid = NULL,
-                      finished_at = pg_catalog.clock_timestamp() WHERE id = $1 AND state = 'running'";
-    spi::execute(sql, &[job.id.into()]).map(|_| ())
+                      finished_at = pg_catalog.clock_timestamp()
+                WHERE id = $1 AND state = 'running' AND attempts = $2";
+    spi::execute(sql, &[job.id.into(), job.attempt.into()]).map(|_| ())
 }
 
 /// Records why an attempt failed; the job waits twice as long as after the last failure, or is dead.
@@ -184,16 +194,17 @@ pub fn fail(job: &Job, sqlstate: &str, error: &Error) -> Result<()> {
                       state = CASE WHEN attempts >= max_attempts THEN 'dead' ELSE 'pending' END,
                       finished_at = CASE WHEN attempts >= max_attempts THEN pg_catalog.clock_timestamp() END,
                       run_after = pg_catalog.clock_timestamp()
-                                  + least(interval '5 seconds' * pg_catalog.power(2, attempts - 1), interval '1 hour')
-                WHERE id = $1 AND state = 'running'";
-    spi::execute(sql, &[job.id.into()]).map(|_| ())
+                                  + least(interval '5 seconds' * pg_catalog.power(2, least(attempts, 12) - 1), interval '1 hour')
+                WHERE id = $1 AND state = 'running' AND attempts = $2";
+    spi::execute(sql, &[job.id.into(), job.attempt.into()]).map(|_| ())
 }
 
 /// Milliseconds until the next job is due, 0 when one is; nothing when none waits.
 pub fn next_due() -> Result<Option<i64>> {
     let sql = "SELECT pg_catalog.ceil(greatest(extract(epoch FROM min(run_after) - pg_catalog.clock_timestamp()), 0)
                                       * 1000)::bigint
-                 FROM rag.job WHERE state = 'pending' HAVING pg_catalog.count(*) > 0";
+                 FROM rag.job j WHERE state = 'pending' AND EXISTS (SELECT FROM rag.source s WHERE s.id = j.source_id)
+               HAVING pg_catalog.count(*) > 0";
     spi::select_one(sql, &[], |row| row.get(1))
 }
 

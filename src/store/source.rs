@@ -81,9 +81,15 @@ fn existing(name: &str, found: Option<Source>) -> Result<Source> {
     }
 }
 
-/// The source of a key, kept from being deleted until the transaction ends.
+/// Keys and names of all sources.
+pub fn all() -> Result<Vec<(i64, String)>> {
+    spi::select("SELECT id, name FROM rag.source ORDER BY id", &[], |row| Ok((row.get(1)?, row.get(2)?)))
+}
+
+/// The source of a key, kept from being deleted or changed until the transaction ends: what is stored meanwhile must have
+/// the label that the source has.
 pub fn shared(id: i64) -> Result<Source> {
-    spi::write(&format!("{SELECT} WHERE id = $1 FOR KEY SHARE"), &[id.into()], read)?
+    spi::write(&format!("{SELECT} WHERE id = $1 FOR SHARE"), &[id.into()], read)?
         .pop()
         .ok_or_else(|| Error::new(Kind::InUse, format!("source {id} was dropped meanwhile")))
 }
@@ -188,6 +194,7 @@ pub fn update(
 
 /// Labels a source and everything that came from it; an empty label means none.
 pub fn label(id: i64, acl: &str) -> Result<()> {
+    spi::needs_fresh_snapshots("a label cannot be changed")?;
     let document = "EXISTS (SELECT FROM rag.document d WHERE d.id = t.document_id AND d.source_id = $1)";
     let chunk = "EXISTS (SELECT FROM rag.chunk c WHERE c.id = t.chunk_id AND c.source_id = $1)";
     for (table, of_source) in
@@ -207,10 +214,11 @@ pub fn delete(source: &Source) -> Result<i64> {
     if let Some(pid) = super::sync::at_work(source.id)? {
         return Err(super::sync::busy(&source.name, pid));
     }
-    let sql = "SELECT pg_catalog.count(*) FROM rag.document WHERE source_id = $1";
-    let documents = spi::select_one(sql, &[source.id.into()], |r| r.get(1))?.unwrap_or(0);
+    spi::needs_fresh_snapshots("a source cannot be dropped")?;
+    // What the caller may not see stays, and a trigger then keeps the source.
+    let documents = spi::execute("DELETE FROM rag.document WHERE source_id = $1", &[source.id.into()])?;
     spi::execute("DELETE FROM rag.source WHERE id = $1", &[source.id.into()])?;
-    Ok(documents)
+    Ok(documents as i64)
 }
 
 /// The schema-qualified name of a text search configuration. A bare name means PostgreSQL's own before any other.

@@ -59,12 +59,13 @@ pub fn start(source_id: i64, source_name: &str, parser_version: &str) -> Result<
 
 /// The other backend that is running a sync over a source right now.
 ///
-/// A backend that is not active, or is this one, is not in the middle of a batch. What may not be seen of another
-/// role's backend is believed to mean that it is at work.
+/// A backend that is in no transaction, or is this one, is not in the middle of a batch. Transactions show in pg_locks, which
+/// everybody may see, unlike the state of another role's session.
 pub fn at_work(source_id: i64) -> Result<Option<i32>> {
     let sql = "SELECT y.backend_pid FROM rag.sync y JOIN pg_catalog.pg_stat_activity a ON a.pid = y.backend_pid
                 WHERE y.source_id = $1 AND y.status = 'running' AND a.pid <> pg_catalog.pg_backend_pid()
-                  AND coalesce(a.backend_start <= y.started, true) AND coalesce(a.state, 'active') = 'active'";
+                  AND coalesce(a.backend_start <= y.started, true)
+                  AND EXISTS (SELECT FROM pg_catalog.pg_locks l WHERE l.pid = a.pid AND l.locktype = 'virtualxid')";
     spi::select_one(sql, &[source_id.into()], |row| row.get(1))
 }
 
@@ -99,8 +100,9 @@ pub fn is_listed(run: Run) -> Result<bool> {
         .unwrap_or(false))
 }
 
-/// Records a page of a listing. An item whose document is the same, made with the same options, needs nothing more.
-pub fn add_items(run: Run, first: i64, items: &[Item], options_sha256: &[u8]) -> Result<()> {
+/// Records a page of a listing. An item whose document is the same, made with the same options and label, needs
+/// nothing more.
+pub fn add_items(run: Run, first: i64, items: &[Item], options_sha256: &[u8], acl: Option<&str>) -> Result<()> {
     let place = |item: &Item| {
         serde_json::to_string(&item.place).map_err(|e| Error::internal(format!("could not write a place: {e}")))
     };
@@ -113,10 +115,12 @@ pub fn add_items(run: Run, first: i64, items: &[Item], options_sha256: &[u8]) ->
         items.iter().map(place).collect::<Result<Vec<String>>>()?.into(),
         run.source_id.into(),
         options_sha256.to_vec().into(),
+        acl.map(str::to_owned).into(),
     ];
     let sql = "INSERT INTO rag.sync_item (sync_id, ordinal, uri, content_sha256, size, place, state)
                SELECT $1, $2 + i.n, i.uri, i.content_sha256, i.size, i.place::jsonb,
-                      CASE WHEN d.content_sha256 = i.content_sha256 AND d.options_sha256 = $8 THEN 'unchanged'
+                      CASE WHEN d.content_sha256 = i.content_sha256 AND d.options_sha256 = $8
+                            AND d.acl IS NOT DISTINCT FROM $9 THEN 'unchanged'
                            ELSE 'pending' END
                  FROM ROWS FROM (unnest($3::text[]), unnest($4::bytea[]), unnest($5::bigint[]), unnest($6::text[]))
                       WITH ORDINALITY AS i (uri, content_sha256, size, place, n)

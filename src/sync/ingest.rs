@@ -36,7 +36,7 @@ pub struct Task<'a> {
     pub options: &'a SourceOptions,
     /// Hash of what the chunks depend on.
     pub fingerprint: ContentHash,
-    /// Label of what is stored.
+    /// Label of what is stored, empty for none; not given: a document keeps its own.
     pub acl: Option<&'a str>,
     /// Whether chunks get their vectors at once; if not, a job makes those that no equal text has.
     pub embed: bool,
@@ -136,19 +136,19 @@ impl Task<'_> {
         for (ordinal, text) in self.texts(document).into_iter().enumerate() {
             let identity = identities[ordinal];
             let kept = old.remove(identity.key.as_bytes());
-            let id = chunk::write(self.source, row.id, document, ordinal, identity, kept, self.acl)?;
+            let id = chunk::write(self.source, row.id, document, ordinal, identity, kept, row.acl.as_deref())?;
             let hash = ContentHash::of(&text);
             let cut = match fresh.get(&hash) {
                 Some((vector, cut)) => {
-                    embedding::put(self.collection, vector_schema, id, hash, vector, *cut, self.acl)?;
+                    embedding::put(self.collection, vector_schema, id, hash, vector, *cut, row.acl.as_deref())?;
                     *cut
                 }
-                None => match embedding::reuse(self.collection, id, hash, self.acl)? {
+                None => match embedding::reuse(self.collection, id, hash, row.acl.as_deref())? {
                     Some(cut) => cut,
                     // The vector was there when the batch began; its chunk has been replaced since.
                     None if self.embed => {
                         let (vector, cut) = self.embed_one(text)?;
-                        embedding::put(self.collection, vector_schema, id, hash, &vector, cut, self.acl)?;
+                        embedding::put(self.collection, vector_schema, id, hash, &vector, cut, row.acl.as_deref())?;
                         cut
                     }
                     None => {

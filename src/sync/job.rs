@@ -8,16 +8,17 @@
 //!
 //! A vector that was made outside is only stored if its chunk still has the text it was made of.
 
+use super::Batch;
 use super::engine::{self, Vector};
 use super::ingest::render;
 use crate::guc::Waits;
 use crate::store::collection::{self, Collection};
 use crate::store::embedding::{self, Unembedded};
-use crate::store::job::{self, Job, Work};
-use crate::store::source;
+use crate::store::job::{Job, Work};
+use crate::store::source::{self, Source};
 use crate::store::sync as runs;
 use rag_core::provenance::ContentHash;
-use rag_core::source::SourceOptions;
+use rag_core::source::{SourceKind, SourceOptions};
 use rag_core::{Error, Result};
 
 /// Chunks embedded at once.
@@ -91,15 +92,10 @@ impl Attempt {
                 self.state = State::Read { run };
                 Ok(Step::More(0))
             }
-            State::Read { run } => {
-                if super::batch(*run, false, allowed_paths, waits)? {
-                    return Ok(Step::More(runs::settled(*run)?));
-                }
-                if embedding::any_missing(self.job.source_id)? {
-                    job::enqueue(Work::Embed, self.job.source_id)?;
-                }
-                Ok(Step::Done)
-            }
+            State::Read { run } => match super::batch(*run, false, allowed_paths, waits)? {
+                Batch::More => Ok(Step::More(runs::settled(*run)?)),
+                Batch::Done | Batch::Queued => Ok(Step::Done),
+            },
             State::Find { done, after } => self.find(*done, *after),
             // The engine was asked outside; that it was not is a mistake of the caller's.
             State::Embed { .. } => Err(Error::internal("vectors were not made before they are stored")),
@@ -117,11 +113,7 @@ impl Attempt {
 
     fn find(&mut self, done: i64, after: i64) -> Result<Step> {
         let source = source::by_id(self.job.source_id)?;
-        let options = match source.kind.as_str() {
-            // Documents given inline are embedded when they are stored.
-            source::INLINE => return Ok(Step::Done),
-            _ => source.parsed()?.1,
-        };
+        let options = options_of(&source)?;
         let collection = collection::by_id(source.collection_id)?;
         let found = embedding::missing(&collection, source.id, after, EMBED_CHUNKS)?;
         let Some(last) = found.last().map(|chunk| chunk.id) else {
@@ -157,7 +149,7 @@ impl Attempt {
         let State::Store { done, texts, vectors, collection } = state else {
             return Err(Error::internal("there are no vectors to store"));
         };
-        let options = source::by_id(self.job.source_id)?.parsed()?.1;
+        let options = options_of(&source::by_id(self.job.source_id)?)?;
         let schema = collection::vector_schema()?;
         let ids: Vec<i64> = texts.iter().map(|(id, _)| *id).collect();
         let last = ids.iter().copied().max().unwrap_or(0);
@@ -181,6 +173,14 @@ impl Attempt {
         }
         self.state = State::Find { done: stored, after: last };
         Ok(Step::More(stored))
+    }
+}
+
+/// Options of a source. Documents given inline had theirs when they were stored; a lost vector is made of the usual text.
+fn options_of(source: &Source) -> Result<SourceOptions> {
+    match source.kind.as_str() {
+        source::INLINE => Ok(SourceOptions::defaults(SourceKind::Text)),
+        _ => Ok(source.parsed()?.1),
     }
 }
 

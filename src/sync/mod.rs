@@ -15,6 +15,8 @@ use crate::error;
 use crate::guc::Waits;
 use crate::spi;
 use crate::store::collection::{self, Collection};
+use crate::store::embedding;
+use crate::store::job::{self as queue, Work};
 use crate::store::source::{self, Source};
 use crate::store::sync::{self as runs, Run};
 use rag_core::document::PARSER_VERSION;
@@ -48,6 +50,18 @@ pub fn syncable(name: &str) -> Result<Source> {
     Ok(source)
 }
 
+/// Queues vectors for the chunks that have none, of every source that has such chunks. Returns the sources' names.
+pub fn enqueue_missing() -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for (id, name) in source::all()? {
+        if embedding::any_missing(id)? {
+            queue::enqueue(Work::Embed, id)?;
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
 /// Starts a run over a source. Returns the run's key.
 pub fn begin(name: &str) -> Result<i64> {
     if spi::in_transaction_block() {
@@ -68,7 +82,7 @@ pub fn list(run_id: i64, allowed_paths: Vec<String>, waits: Waits) -> Result<()>
     engine::list(&spec, waits, &mut || listed.set(0), &mut |items, mut failures| {
         let (items, long): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.uri.len() <= MAX_URI);
         failures.extend(long.into_iter().map(|item| too_long(&item.uri)));
-        runs::add_items(run, listed.get(), &items, &options.0)?;
+        runs::add_items(run, listed.get(), &items, &options.0, source.acl.as_deref())?;
         listed.set(listed.get() + items.len() as i64);
         runs::add_failures(run, listed.get(), &failures)?;
         listed.set(listed.get() + failures.len() as i64);
@@ -77,9 +91,19 @@ pub fn list(run_id: i64, allowed_paths: Vec<String>, waits: Waits) -> Result<()>
     runs::listed(run, listed.get())
 }
 
-/// Reads and stores some of a run's pending documents; ends the run when there are none. Returns whether there may be
-/// more.
-pub fn batch(run_id: i64, embed: bool, allowed_paths: Vec<String>, waits: Waits) -> Result<bool> {
+/// What a batch came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Batch {
+    /// There may be more.
+    More,
+    /// The run has ended, and every chunk of the source has a vector.
+    Done,
+    /// The run has ended, and a job was queued for chunks without a vector.
+    Queued,
+}
+
+/// Reads and stores some of a run's pending documents; ends the run when there are none.
+pub fn batch(run_id: i64, embed: bool, allowed_paths: Vec<String>, waits: Waits) -> Result<Batch> {
     let run = runs::running(run_id)?;
     if !runs::is_listed(run)? {
         return Err(Error::new(Kind::NotReady, format!("sync {run_id} has not listed its source"))
@@ -89,14 +113,20 @@ pub fn batch(run_id: i64, embed: bool, allowed_paths: Vec<String>, waits: Waits)
     let pending = runs::pending(run, BATCH_DOCUMENTS, BATCH_BYTES)?;
     if pending.is_empty() {
         finish(run, &source)?;
-        return Ok(false);
+        return Ok(match embedding::any_missing(source.id)? {
+            true => {
+                queue::enqueue(Work::Embed, source.id)?;
+                Batch::Queued
+            }
+            false => Batch::Done,
+        });
     }
     let collection = collection::by_id(source.collection_id)?;
     let (_, options) = source.parsed()?;
     let items: Vec<Item> = pending.iter().map(|p| p.item.clone()).collect();
     let read = engine::read(&spec_of(&source, allowed_paths)?, &items, &collection.model, waits)?;
     let fingerprint = options_sha256(&source, &collection, &source.options);
-    let (source_of, acl) = (&source, source.acl.as_deref());
+    let (source_of, acl) = (&source, Some(source.acl.as_deref().unwrap_or_default()));
     let task =
         ingest::Task { source: source_of, collection: &collection, options: &options, fingerprint, acl, embed, waits };
     let (mut new, mut modified, mut failed) = (0, 0, 0);
@@ -113,7 +143,7 @@ pub fn batch(run_id: i64, embed: bool, allowed_paths: Vec<String>, waits: Waits)
     if done < all {
         error::notice(format!("sync of \"{}\": {done} of {all} documents", source.name));
     }
-    Ok(true)
+    Ok(Batch::More)
 }
 
 fn finish(run: Run, source: &Source) -> Result<()> {

@@ -2,7 +2,8 @@
 
 //! The launcher's second task: a job worker for each database that has work.
 //!
-//! Owns when a worker is asked for, and nothing of what it does. A worker that dies leaves its mark, so another follows after
+//! Owns when a worker is asked for, and nothing of what it does. One that does not get on for the length of a lease gets a
+//! companion. A worker that dies leaves its mark, so another follows after
 //! a pause that doubles; a mark over which workers die again and again is dropped, because its database may be gone.
 //! Nothing is started during recovery: a standby's jobs are its primary's. When recovery ends, or a launcher begins, all
 //! databases are looked at once.
@@ -42,7 +43,7 @@ pub struct Dispatcher {
 
 impl Dispatcher {
     /// Starts what is due. Returns when to be called again, if nobody calls before.
-    pub fn run(&mut self) -> Option<Duration> {
+    pub fn run(&mut self, lease: Duration) -> Option<Duration> {
         // SAFETY: reads shared memory, which this worker is attached to.
         if unsafe { pg_sys::RecoveryInProgress() } {
             return Some(RECOVERY_PACE);
@@ -62,7 +63,15 @@ impl Dispatcher {
                 self.sent.entry(database).or_insert(Sent { worker: None, since: now, failures: 0, not_before: now });
             let pause = due.max(sent.not_before.saturating_duration_since(now));
             if sent.worker.is_some() {
-                continue;
+                // It cannot be killed without ending all sessions, so it is left alone and another takes over its job.
+                let stuck = sent.since.elapsed() > lease && marks::silence(database).is_none_or(|s| s > lease);
+                if !stuck {
+                    continue;
+                }
+                pgrx::log!(
+                    "pg_rag launcher: the job worker of database {database} is silent for {lease:?}; another is started"
+                );
+                sent.worker = None;
             }
             if sent.failures >= MAX_FAILURES {
                 pgrx::log!(

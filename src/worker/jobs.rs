@@ -22,8 +22,11 @@ use std::panic::AssertUnwindSafe;
 /// Name of the entry point.
 pub const FUNCTION: &str = "pg_rag_jobs_main";
 
-/// Held for the session by the one worker of a database: "pg_rag_j" in ASCII.
+/// Held for the session by the first worker of a database: "pg_rag_j" in ASCII.
 const LOCK: i64 = 0x7067_5f72_6167_5f6a;
+
+/// Milliseconds until the next look at jobs that somebody has locked.
+const LOCKED_PAUSE: u64 = 2000;
 
 unsafe extern "C-unwind" {
     // PostgreSQL's own handlers. The bindings' functions of these names are wrappers that no signal may call.
@@ -69,36 +72,43 @@ type Outcome<T> = std::result::Result<T, (String, Error)>;
 
 /// Runs jobs until none is due.
 fn work(database: u32) -> Outcome<()> {
-    let clear = || marks::clear(database).map_err(|e| error::failure(Error::io(marks::FOLDER, &e)));
-    if !transaction(None, || Ok(job::is_installed()? && job::lock(LOCK)?))? {
-        // Without the extension there is nothing to do, and beside another worker neither.
-        return clear();
+    let file = |result: std::io::Result<()>| result.map_err(|e| error::failure(Error::io(marks::FOLDER, &e)));
+    if !transaction(None, job::is_installed)? {
+        return file(marks::clear(database));
     }
-    transaction(None, job::recover)?;
+    // Beside a worker that is stuck, only what has outlived its lease may be taken.
+    let alone = transaction(None, || job::lock(LOCK))?;
+    transaction(None, || job::recover(alone))?;
+    let mut missed = false;
     loop {
         check_for_interrupts!();
         reload();
-        if let Some(job) = transaction(None, job::claim)? {
-            run(&job)?;
+        file(marks::beat(database))?;
+        if let Some(job) = transaction(None, || job::claim(guc::job_lease()))? {
+            missed = false;
+            run(&job, database)?;
             continue;
         }
         // Whoever commits a job sets the mark afterwards: either the mark comes after this, or the job is seen below.
-        clear()?;
+        file(marks::clear(database))?;
         match transaction(None, job::next_due)? {
-            Some(0) => {}
-            Some(milliseconds) => {
-                let later = marks::set(database, milliseconds.unsigned_abs());
-                return later.map_err(|e| error::failure(Error::io(marks::FOLDER, &e)));
+            // The mark must be there while a job runs, or nobody would come after this worker.
+            Some(0) if !missed => {
+                missed = true;
+                file(marks::set(database, 0))?;
             }
+            // Some transaction has locked what is due. Waiting for it would keep the database from being dropped.
+            Some(0) => return file(marks::set(database, LOCKED_PAUSE)),
+            Some(milliseconds) => return file(marks::set(database, milliseconds.unsigned_abs())),
             None => return Ok(()),
         }
     }
 }
 
 /// Runs one attempt and records its end.
-fn run(job: &Job) -> Outcome<()> {
+fn run(job: &Job, database: u32) -> Outcome<()> {
     report(Some(&format!("pg_rag {} \"{}\"", job.work.name(), job.source)));
-    let attempted = attempt(job);
+    let attempted = attempt(job, database);
     report(None);
     match attempted {
         Ok(()) => transaction(None, || job::finish(job)),
@@ -116,19 +126,20 @@ fn run(job: &Job) -> Outcome<()> {
     }
 }
 
-fn attempt(job: &Job) -> Outcome<()> {
+fn attempt(job: &Job, database: u32) -> Outcome<()> {
     let role = transaction(None, || role(&job.requested_by))?;
     let mut attempt = Attempt::new(job.clone());
     loop {
         check_for_interrupts!();
         reload();
         let (paths, waits) = (guc::allowed_paths(), guc::waits());
-        let step = match attempt.outside(waits) {
-            Ok(()) => transaction(Some(role), || attempt.step(paths, waits)),
-            Err(error) => Err(error::failure(error)),
-        };
+        let step =
+            caught(|| attempt.outside(waits)).and_then(|()| transaction(Some(role), || attempt.step(paths, waits)));
         match step {
-            Ok(Step::More(progress)) => transaction(None, || job::renew(job, progress))?,
+            Ok(Step::More(progress)) => {
+                let _ = marks::beat(database);
+                transaction(None, || job::renew(job, progress, guc::job_lease()))?;
+            }
             Ok(Step::Done) => return Ok(()),
             Err(failure) => {
                 // The run of a sync must not stay open; that it cannot be closed is the lesser news.
@@ -183,6 +194,13 @@ fn transaction<T>(role: Option<pg_sys::Oid>, body: impl FnOnce() -> Result<T>) -
         pg_sys::pgstat_report_stat(true);
         result
     }
+}
+
+/// Runs `body` outside of a transaction; an error of PostgreSQL (a cancelled wait) is returned.
+fn caught<T>(body: impl FnOnce() -> Result<T>) -> Outcome<T> {
+    PgTryBuilder::new(AssertUnwindSafe(|| body().map_err(error::failure)))
+        .catch_others(|caught: CaughtError| Err(error::failure_of(&caught)))
+        .execute()
 }
 
 /// Says in pg_stat_activity what is being done.

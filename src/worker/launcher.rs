@@ -7,18 +7,19 @@
 //! restart every session. Because the socket is the launcher's, clients that connect while the engine restarts wait in
 //! its backlog instead of failing.
 //!
-//! Starting workers for jobs is the [`Dispatcher`]'s. A backend that found the engine hung says so by the mailbox, and the
-//! launcher replaces the engine.
+//! Starting workers for jobs is the [`Dispatcher`]'s. A backend that waits in vain says so by the mailbox, and the
+//! launcher replaces an engine that does not answer it either.
 //!
 //! The engine cannot outlive it: the kernel kills the engine when its parent dies, and the engine itself ends when its
 //! standard input closes.
 
 use super::dispatcher::Dispatcher;
 use super::{FOLDER, LOCK, MAILBOX, Message, SOCKET, STATUS};
+use crate::engine_client;
 use crate::guc::{self, EngineSettings};
 use pgrx::bgworkers::{BackgroundWorker, SignalWakeFlags};
 use pgrx::{pg_guard, pg_sys};
-use rag_core::protocol::Supervision;
+use rag_core::protocol::{Request, Supervision};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -34,6 +35,11 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// An engine that lived so long did start.
 const HEALTHY: Duration = Duration::from_secs(10);
+
+/// An engine younger than this is not examined.
+const YOUTH: Duration = Duration::from_secs(3);
+/// How long an engine may take to say how it is.
+const PULSE: Duration = Duration::from_secs(3);
 
 /// Entry point of the background worker.
 #[pg_guard]
@@ -104,7 +110,7 @@ impl Launcher {
             self.read_mail();
             self.reap();
             self.start_when_due();
-            let jobs = self.dispatcher.run();
+            let jobs = self.dispatcher.run(guc::job_lease());
             let start = self.engine.is_none().then(|| self.next_start.saturating_duration_since(Instant::now()));
             // With an engine at work and no jobs there is nothing to do until a signal or a message comes.
             let pause = [jobs, start].into_iter().flatten().min();
@@ -123,14 +129,29 @@ impl Launcher {
     /// Takes all messages. Those that say there is work only have to wake the launcher.
     fn read_mail(&mut self) {
         let mut text = [0; 64];
+        let mut suspected = false;
         while let Ok(length) = self.mailbox.recv(&mut text) {
-            let Some(Message::Hung(pid)) = text.get(..length).and_then(Message::parse) else { continue };
-            if let Some((child, _)) = self.engine.as_mut().filter(|(child, _)| child.id() == pid) {
-                pgrx::log!("pg_rag launcher: engine {pid} does not answer any more and is replaced");
-                if let Err(error) = child.kill() {
-                    pgrx::log!("pg_rag launcher: could not stop the engine: {error}");
-                }
-            }
+            suspected |= text.get(..length).and_then(Message::parse) == Some(Message::Suspect);
+        }
+        if suspected {
+            self.examine();
+        }
+    }
+
+    /// Replaces an engine that does not say how it is. It has threads that do nothing but answer; one that has just
+    /// started is given time.
+    fn examine(&mut self) {
+        let Some((child, since)) = self.engine.as_mut().filter(|(_, since)| since.elapsed() >= YOUTH) else { return };
+        if engine_client::peek(&Request::Status, PULSE).is_some() {
+            return;
+        }
+        pgrx::log!(
+            "pg_rag launcher: engine {} does not answer any more after {:?} and is replaced",
+            child.id(),
+            since.elapsed()
+        );
+        if let Err(error) = child.kill() {
+            pgrx::log!("pg_rag launcher: could not stop the engine: {error}");
         }
     }
 

@@ -57,3 +57,17 @@ pub fn all() -> Vec<(u32, Duration)> {
     marks.sort_unstable();
     marks
 }
+
+fn heartbeat(database: u32) -> String {
+    format!("{FOLDER}/{database}.alive")
+}
+
+/// Says that the worker of a database gets on.
+pub fn beat(database: u32) -> io::Result<()> {
+    fs::write(heartbeat(database), "")
+}
+
+/// How long ago the worker of a database got on; nothing when that is not known.
+pub fn silence(database: u32) -> Option<Duration> {
+    fs::metadata(heartbeat(database)).ok()?.modified().ok()?.elapsed().ok()
+}

@@ -44,26 +44,21 @@ const RESTART: Duration = Duration::from_secs(5);
 pub enum Message {
     /// There may be work in some database.
     Work,
-    /// The engine of this process id does not answer any more.
-    Hung(u32),
+    /// The engine has not answered for a while.
+    Suspect,
 }
 
 impl Message {
-    fn text(self) -> String {
+    fn text(self) -> &'static str {
         match self {
-            Message::Work => "work".to_owned(),
-            Message::Hung(pid) => format!("hung {pid}"),
+            Message::Work => "work",
+            Message::Suspect => "suspect",
         }
     }
 
     /// Reads what [`Message::text`] wrote.
     pub fn parse(text: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(text).ok()?;
-        match text.split_once(' ') {
-            None if text == "work" => Some(Message::Work),
-            Some(("hung", pid)) => pid.parse().ok().map(Message::Hung),
-            _ => None,
-        }
+        [Message::Work, Message::Suspect].into_iter().find(|message| message.text().as_bytes() == text)
     }
 }
 

@@ -7,7 +7,7 @@
 //! are reused, so rendering must stay a pure function of the chunk.
 
 use crate::error::{Error, Result, unknown_key};
-use crate::provenance::ContentHash;
+
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
@@ -160,11 +160,6 @@ impl EmbedTemplate {
             }
         }
         lines.join("\n")
-    }
-
-    /// The hash under which a vector of the rendered text is reused.
-    pub fn render_hash(&self, fields: &EmbedFields<'_>) -> ContentHash {
-        ContentHash::of(self.render(fields))
     }
 }
 

@@ -1,13 +1,17 @@
 -- What an administrator's tools say of the extension.
 
--- Every relation, column, function and the schema has a comment.
-SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'rag'::regnamespace AND c.relkind IN ('r', 'v')
+-- Every object has a comment: relations, columns, functions, triggers, policies and the schema.
+SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'rag'::regnamespace AND c.relkind IN ('r', 'v', 'i', 'S')
    AND obj_description(c.oid, 'pg_class') IS NULL;
 SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
- WHERE c.relnamespace = 'rag'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
+ WHERE c.relnamespace = 'rag'::regnamespace AND c.relkind IN ('r', 'v') AND a.attnum > 0 AND NOT a.attisdropped
    AND col_description(c.oid, a.attnum) IS NULL;
 SELECT p.oid::regprocedure FROM pg_proc p
  WHERE p.pronamespace = 'rag'::regnamespace AND obj_description(p.oid, 'pg_proc') IS NULL;
+SELECT t.tgrelid::regclass, t.tgname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+ WHERE c.relnamespace = 'rag'::regnamespace AND NOT t.tgisinternal AND obj_description(t.oid, 'pg_trigger') IS NULL;
+SELECT p.polrelid::regclass, p.polname FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
+ WHERE c.relnamespace = 'rag'::regnamespace AND obj_description(p.oid, 'pg_policy') IS NULL;
 SELECT obj_description('rag'::regnamespace, 'pg_namespace') IS NOT NULL AS schema_has_comment;
 
 -- Nothing is granted to PUBLIC.

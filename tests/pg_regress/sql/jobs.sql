@@ -22,6 +22,20 @@ BEGIN;
 SELECT rag.enqueue_sync('docs') AS first \gset
 SELECT rag.enqueue_sync('docs') = :first AS same;
 ROLLBACK;
+-- (as after NOTIFY, nobody would tell the launcher)
+BEGIN;
+SELECT rag.enqueue_sync('docs') > 0 AS queued;
+PREPARE TRANSACTION 'queued';
+-- what would stop the workers of a database cannot be written
+INSERT INTO rag.job (kind, source_id, attempts) SELECT 'sync', id, 2147483647 FROM rag.source;
+INSERT INTO rag.job (kind, source_id, max_attempts) SELECT 'sync', id, 100000 FROM rag.source;
+INSERT INTO rag.job (kind, source_id, run_after) SELECT 'sync', id, 'infinity' FROM rag.source;
+INSERT INTO rag.job (kind, source_id, state, lease_until) SELECT 'sync', id, 'running', now() FROM rag.source, generate_series(1, 2);
+-- a job without a source is in nobody's way
+INSERT INTO rag.job (kind, source_id) VALUES ('sync', 0);
+SELECT rag.enqueue_sync('docs') AS job \gset
+SELECT public.settled(:job);
+SELECT count(*) AS orphans FROM rag.job WHERE source_id = 0;
 -- a job that fails is tried again, later each time
 SELECT rag.add_source('nowhere', 'markdown', public.fixtures() || '/nowhere') > 0 AS added;
 SELECT rag.enqueue_sync('nowhere') AS job \gset

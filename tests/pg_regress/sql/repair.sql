@@ -19,5 +19,17 @@ CREATE INDEX chunk_embedding_hnsw_99_1 ON rag.chunk_embedding USING hnsw ((embed
  WHERE model_id = 1 AND collection_id = 99;
 SELECT * FROM rag.repair();
 SELECT * FROM rag.repair();
+-- vectors that are missing are made by a job
+DELETE FROM rag.chunk_embedding;
+SELECT * FROM rag.repair();
+DO $$
+BEGIN
+    FOR i IN 1..300 LOOP
+        EXIT WHEN (SELECT bool_and(coverage = 1) FROM rag.status);
+        PERFORM pg_sleep(0.1);
+    END LOOP;
+END $$;
+SELECT source, pending, coverage FROM rag.status;
+SELECT uri FROM rag.search('lighthouse', collection => 'other', mode => 'dense');
 SELECT rag.drop_source('inline/other');
 SELECT rag.drop_collection('other');

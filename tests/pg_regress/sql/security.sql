@@ -65,6 +65,42 @@ SELECT rag.enqueue_sync('contracts');
 CALL rag.sync('contracts');
 SELECT chunks FROM rag.ingest('Golden apples, stolen.', 'gold.txt', 'text');
 INSERT INTO rag.job (kind, source_id, requested_by) SELECT 'sync', id, 'postgres' FROM rag.source WHERE name = 'inline';
+-- nobody adds to what he does not see, nor drops it
+RESET ROLE;
+SELECT id AS hidden FROM rag.document WHERE acl = 'legal' ORDER BY id LIMIT 1 \gset
+SET ROLE rag_test_ingester;
+INSERT INTO rag.chunk (chunk_key, document_id, ordinal, content, content_sha256, token_count, tsv, dl, collection_id, source_id)
+VALUES (gen_random_uuid(), :hidden, 0, 'forged', sha256('forged'), 1, 'forged', 1, 1, 1);
+SELECT rag.drop_source('inline');
+RESET ROLE;
+SELECT uri, acl FROM rag.document WHERE acl IS NOT NULL AND uri = 'gold.txt';
+-- a new version keeps the label unless told otherwise
+SELECT chunks FROM rag.ingest('Golden apples are still a secret.', 'gold.txt', 'text');
+SELECT d.acl, c.acl, e.acl FROM rag.document d JOIN rag.chunk c ON c.document_id = d.id
+  JOIN rag.chunk_embedding e ON e.chunk_id = c.id WHERE d.uri = 'gold.txt';
+SELECT chunks FROM rag.ingest('Golden apples are no secret.', 'gold.txt', 'text', acl => '');
+SELECT d.acl IS NULL AND c.acl IS NULL AND e.acl IS NULL AS open FROM rag.document d JOIN rag.chunk c ON c.document_id = d.id
+  JOIN rag.chunk_embedding e ON e.chunk_id = c.id WHERE d.uri = 'gold.txt';
+-- old snapshots would leave behind what others have added meanwhile
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT rag.alter_source('contracts', acl => 'board');
+ROLLBACK;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT rag.drop_source('contracts');
+ROLLBACK;
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SELECT rag.drop_collection('default');
+ROLLBACK;
+TRUNCATE rag.source;
+DELETE FROM rag.source WHERE name = 'contracts';
+DELETE FROM rag.model WHERE id = 2;
+-- a trigger of the extension is of no use on other tables
+CREATE TABLE public.document (id bigint);
+CREATE TRIGGER aimed AFTER DELETE ON public.document REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION rag.cascade_delete();
+DELETE FROM public.document;
+DROP TABLE public.document;
+SET ROLE rag_test_ingester;
 -- a new label holds at once, for everything
 RESET ROLE;
 SELECT rag.alter_source('contracts', acl => 'board');
@@ -89,7 +125,9 @@ CREATE FUNCTION public.minus(integer, double precision) RETURNS double precision
 CREATE OPERATOR public.- (LEFTARG = integer, RIGHTARG = double precision, FUNCTION = public.minus);
 CREATE FUNCTION public.same(text, text) RETURNS boolean LANGUAGE sql AS $$ SELECT public.stolen()::boolean $$;
 CREATE OPERATOR public.= (LEFTARG = text, RIGHTARG = text, FUNCTION = public.same);
+SELECT rag.create_collection('passing') > 0 AS created;
 SET search_path = public, pg_catalog;
+SELECT rag.drop_collection('passing');
 SELECT uri FROM rag.search('green apples', 1, filter => '{"source": "inline"}');
 SELECT chunks FROM rag.ingest('Blue apples do not exist.', 'blue.txt', 'text');
 SELECT rag.add_source('docs', 'markdown', public.fixtures() || '/docs') > 0 AS added;

@@ -170,8 +170,12 @@ enum Victim {
     Server,
 }
 
-/// Pages as they must be in the end, whatever happened on the way.
-fn whole(client: &mut Client) -> TestResult {
+/// Pages as they must be in the end, whatever happened on the way; each says in which round it was last written.
+fn whole(client: &mut Client, round: usize) -> TestResult {
+    let sql =
+        "SELECT count(DISTINCT c.document_id) FROM rag.chunk c WHERE c.content LIKE '%Round ' || $1::text || '.%'";
+    let newest: i64 = client.query_one(sql, &[&round.to_string()])?.get(0);
+    assert_eq!(newest, 2 * PAGES as i64, "documents that tell of round {round}");
     let row = client.query_one(
         "SELECT count(*), count(DISTINCT uri) FROM rag.documents WHERE source IN ('queued', 'called')",
         &[],
@@ -256,7 +260,7 @@ fn whatever_is_killed_everything_converges() -> TestResult {
             let dead: i64 = client.query_one("SELECT count(*) FROM rag.failed_jobs", &[])?.get(0);
             assert_eq!(dead, 0, "round {round}, {victim:?}");
             client.batch_execute("CALL rag.sync('called')")?;
-            whole(&mut client)?;
+            whole(&mut client, round / 2 * 2)?;
             let orphans: Vec<&Process> = family
                 .iter()
                 .filter(|p| p.is_alive() && Process::find(p.parent).is_none_or(|parent| parent.pid == 1))
@@ -271,15 +275,61 @@ fn whatever_is_killed_everything_converges() -> TestResult {
 
 #[test]
 fn a_hung_engine_is_replaced() -> TestResult {
-    with_cluster(&[], |cluster| {
+    hung(&[], |client, expected| Ok(assert_eq!(search(client)?, expected)))
+}
+
+#[test]
+fn a_hung_engine_is_replaced_though_every_statement_gives_up_before() -> TestResult {
+    hung(&["statement_timeout = '500ms'"], |client, expected| {
+        wait_until("a search is answered again", Duration::from_secs(40), || {
+            search(client).is_ok_and(|found| found == expected)
+        })
+    })
+}
+
+#[test]
+fn a_job_worker_that_is_stuck_loses_its_job() -> TestResult {
+    with_cluster(&["pg_rag.job_lease = '5s'"], |cluster| {
+        let place = write_pages(cluster)?;
+        let mut client = cluster.connect()?;
+        client.execute("SELECT rag.add_source('pages', 'markdown', $1)", &[&place])?;
+        client.batch_execute("CALL rag.sync('pages'); DELETE FROM rag.chunk_embedding; SELECT * FROM rag.repair()")?;
+        let mut stuck = None;
+        wait_until("a worker has begun", Duration::from_secs(60), || {
+            let sql = "SELECT worker_pid FROM rag.job WHERE state = 'running' AND progress > 0";
+            stuck = client.query_opt(sql, &[]).ok().flatten().map(|row| row.get::<_, i32>(0));
+            stuck.is_some()
+        })?;
+        let stuck = stuck.ok_or_else(|| Failure::new("no worker"))?;
+        process::signal(stuck, "STOP")?;
+        wait_until("another worker has done the job", Duration::from_secs(120), || {
+            let sql = "SELECT state = 'done' AND attempts = 2 FROM rag.job WHERE kind = 'embed'";
+            client.query_one(sql, &[]).is_ok_and(|row| row.get::<_, bool>(0))
+        })?;
+        let failure: String = client.query_one("SELECT message FROM rag.job_failure", &[])?.get(0);
+        assert_eq!(failure, "the job worker was lost");
+        // Awake again, it finds that the job is not its own any more.
+        process::signal(stuck, "CONT")?;
+        wait_until("it ends", Duration::from_secs(60), || Process::find(stuck).is_none())?;
+        let sql = "SELECT count(*) FROM rag.job WHERE state <> 'done' OR attempts <> 2";
+        assert_eq!(client.query_one(sql, &[])?.get::<_, i64>(0), 0);
+        let pending: i64 = client.query_one("SELECT pending FROM rag.status", &[])?.get(0);
+        assert_eq!(pending, 0);
+        Ok(())
+    })
+}
+
+/// Stops the engine, so that it is alive and silent, and has it replaced by what `again` does.
+fn hung(settings: &[&str], again: impl FnOnce(&mut Client, Vec<String>) -> TestResult) -> TestResult {
+    with_cluster(settings, |cluster| {
         let mut client = cluster.connect()?;
         fill_stable(&mut client)?;
         let expected = search(&mut client)?;
         let engine = cluster.engine(&mut client)?;
         process::signal(engine.pid, "STOP")?;
         let started = Instant::now();
-        assert_eq!(search(&mut client)?, expected);
-        assert!(started.elapsed() < Duration::from_secs(30), "it took {:?}", started.elapsed());
+        again(&mut client, expected)?;
+        assert!(started.elapsed() < Duration::from_secs(45), "it took {:?}", started.elapsed());
         assert!(!engine.is_alive(), "the hung engine is still there");
         assert_ne!(cluster.engine(&mut client)?.pid, engine.pid);
         assert!(cluster.log().contains("does not answer any more"), "{}", cluster.log());

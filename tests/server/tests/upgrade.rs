@@ -32,6 +32,12 @@ const OBJECTS: &str = "
     UNION ALL SELECT format('%s %s', pg_get_functiondef(p.oid), p.proacl)
       FROM member m JOIN pg_proc p ON p.oid = m.objid AND m.classid = 'pg_proc'::regclass
     UNION ALL SELECT format('view %s %s %s', r.relname, r.reloptions, pg_get_viewdef(r.oid)) FROM relation r WHERE relkind = 'v'
+    UNION ALL SELECT format('%s / %s', pg_get_triggerdef(t.oid), obj_description(t.oid, 'pg_trigger'))
+      FROM relation r JOIN pg_trigger t ON t.tgrelid = r.oid WHERE NOT t.tgisinternal
+    UNION ALL SELECT format('index %s / %s', i.indexrelid::regclass, obj_description(i.indexrelid, 'pg_class'))
+      FROM relation r JOIN pg_index i ON i.indrelid = r.oid
+    UNION ALL SELECT 'row ' || to_jsonb(m)::text FROM rag.model m UNION ALL SELECT 'row ' || (to_jsonb(c) - 'created_at')::text
+      FROM rag.collection c UNION ALL SELECT 'row ' || (to_jsonb(p) - 'created_at')::text FROM rag.profile p
     UNION ALL SELECT format('dumped %s %s', t.c::regclass, t.w)
       FROM pg_extension e, unnest(e.extconfig, e.extcondition) AS t (c, w) WHERE e.extname = 'pg_rag'
     ORDER BY 1";
