@@ -27,10 +27,12 @@ BEGIN;
 SELECT rag.enqueue_sync('docs') > 0 AS queued;
 PREPARE TRANSACTION 'queued';
 -- what would stop the workers of a database cannot be written
+\set VERBOSITY terse
 INSERT INTO rag.job (kind, source_id, attempts) SELECT 'sync', id, 2147483647 FROM rag.source;
 INSERT INTO rag.job (kind, source_id, max_attempts) SELECT 'sync', id, 100000 FROM rag.source;
 INSERT INTO rag.job (kind, source_id, run_after) SELECT 'sync', id, 'infinity' FROM rag.source;
 INSERT INTO rag.job (kind, source_id, state, lease_until) SELECT 'sync', id, 'running', now() FROM rag.source, generate_series(1, 2);
+\set VERBOSITY default
 -- a job without a source is in nobody's way
 INSERT INTO rag.job (kind, source_id) VALUES ('sync', 0);
 SELECT rag.enqueue_sync('docs') AS job \gset
