@@ -93,11 +93,11 @@ debian_server() {
     { cat "$TARGET/apt-private.log" >&2; die "apt could not fetch PostgreSQL $major"; }
   for program in "$scratch"/packages/*.deb; do dpkg-deb -x "$program" "$scratch/tree"; done
   rm "$scratch/tree/$server"/lib/llvmjit*.so
-  loader=$(find "$scratch/tree" -name 'ld-linux*.so*' | sed -n 1p)
+  loader=$(find "$scratch/tree" -type f -name 'ld-linux*.so*' | sed -n 1p)
   if [ -n "$loader" ]; then
     options=(--inhibit-cache)
   else
-    loader=$(find /lib64/ /lib/ -maxdepth 1 -name 'ld-linux*.so*' | sed -n 1p)
+    loader=$(ldd "$scratch/tree/$server/bin/pg_config" | sed -n 's|^[[:space:]]*\(/[^ ]*/ld-linux[^ ]*\).*|\1|p')
   fi
   while IFS= read -r program; do
     wrap "$program" "$scratch/tree" "$loader" "${options[@]}"
@@ -122,7 +122,7 @@ make_pgvector() {
 obtain() {
   local missing=$RUN/pg$1.missing
   rm -f "$missing"
-  if [ -n "$mirror" ] || [ -e "$RUN/pg$1/bin/postgres" ]; then
+  if [ -n "$mirror" ]; then
     step "postgresql-$1" "of Debian $2, pgvector of Debian $DEBIAN_OF_PGVECTOR" "$RUN/pg$1/bin/postgres" debian_server "$1" "$2"
   else
     printf 'this machine uses no mirror of Debian, which has PostgreSQL %s\n' "$1" >"$missing"

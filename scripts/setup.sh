@@ -40,7 +40,10 @@ check_packages() {
   want python3-venv python3 -c 'import venv, ensurepip'
   # The wheel's psql has no line editing.
   want postgresql-client has_debian_psql
-  [ "$1" != dev ] || want shellcheck shellcheck --version
+  [ "$1" = dev ] || return 0
+  want shellcheck shellcheck --version
+  # Debian's servers (servers.sh) read the system's time zones.
+  want tzdata test -e /usr/share/zoneinfo/PST8PDT
 }
 
 install_packages() {
