@@ -108,8 +108,9 @@ debian_server() {
     loader=$(ldd "$scratch/tree/$server/bin/pg_config" | sed -n 's|^[[:space:]]*\(/[^ ]*/ld-linux[^ ]*\).*|\1|p')
   fi
   while IFS= read -r program; do
-    wrap "$program" "$scratch/tree" "$loader" "${options[@]}"
-  done < <(find "$scratch/tree/$server/bin" "$scratch/tree/$server/lib/pgxs/src/test" -type f -perm -u+x ! -name '*.pl')
+    # Some are scripts.
+    [ "$(head -c 4 "$program" | tr -d '\0')" != $'\x7fELF' ] || wrap "$program" "$scratch/tree" "$loader" "${options[@]}"
+  done < <(find "$scratch/tree/$server/bin" "$scratch/tree/$server/lib/pgxs/src/test" -type f -perm -u+x)
   chmod -R a+rX "$scratch/tree"
   rm -rf "$tree"
   mv "$scratch/tree" "$tree"
