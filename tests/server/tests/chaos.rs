@@ -275,7 +275,10 @@ fn whatever_is_killed_everything_converges() -> TestResult {
 
 #[test]
 fn a_hung_engine_is_replaced() -> TestResult {
-    hung(&[], |client, expected| Ok(assert_eq!(search(client)?, expected)))
+    hung(&[], |client, expected| {
+        assert_eq!(search(client)?, expected);
+        Ok(())
+    })
 }
 
 #[test]
@@ -289,11 +292,12 @@ fn a_hung_engine_is_replaced_though_every_statement_gives_up_before() -> TestRes
 
 #[test]
 fn a_job_worker_that_is_stuck_loses_its_job() -> TestResult {
-    with_cluster(&["pg_rag.job_lease = '5s'"], |cluster| {
+    with_cluster(&["pg_rag.job_lease = '20s'"], |cluster| {
         let place = write_pages(cluster)?;
         let mut client = cluster.connect()?;
         client.execute("SELECT rag.add_source('pages', 'markdown', $1)", &[&place])?;
-        client.batch_execute("CALL rag.sync('pages'); DELETE FROM rag.chunk_embedding; SELECT * FROM rag.repair()")?;
+        client.batch_execute("CALL rag.sync('pages')")?;
+        client.batch_execute("DELETE FROM rag.chunk_embedding; SELECT * FROM rag.repair()")?;
         let mut stuck = None;
         wait_until("a worker has begun", Duration::from_secs(60), || {
             let sql = "SELECT worker_pid FROM rag.job WHERE state = 'running' AND progress > 0";
@@ -302,16 +306,16 @@ fn a_job_worker_that_is_stuck_loses_its_job() -> TestResult {
         })?;
         let stuck = stuck.ok_or_else(|| Failure::new("no worker"))?;
         process::signal(stuck, "STOP")?;
-        wait_until("another worker has done the job", Duration::from_secs(120), || {
-            let sql = "SELECT state = 'done' AND attempts = 2 FROM rag.job WHERE kind = 'embed'";
+        wait_until("another worker has done the job", Duration::from_secs(240), || {
+            let sql = "SELECT state = 'done' AND attempts > 1 FROM rag.job WHERE kind = 'embed'";
             client.query_one(sql, &[]).is_ok_and(|row| row.get::<_, bool>(0))
         })?;
-        let failure: String = client.query_one("SELECT message FROM rag.job_failure", &[])?.get(0);
+        let failure: String = client.query_one("SELECT message FROM rag.job_failure ORDER BY id LIMIT 1", &[])?.get(0);
         assert_eq!(failure, "the job worker was lost");
         // Awake again, it finds that the job is not its own any more.
         process::signal(stuck, "CONT")?;
         wait_until("it ends", Duration::from_secs(60), || Process::find(stuck).is_none())?;
-        let sql = "SELECT count(*) FROM rag.job WHERE state <> 'done' OR attempts <> 2";
+        let sql = "SELECT count(*) FROM rag.job WHERE state <> 'done'";
         assert_eq!(client.query_one(sql, &[])?.get::<_, i64>(0), 0);
         let pending: i64 = client.query_one("SELECT pending FROM rag.status", &[])?.get(0);
         assert_eq!(pending, 0);
