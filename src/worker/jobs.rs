@@ -25,6 +25,8 @@ pub const FUNCTION: &str = "pg_rag_jobs_main";
 /// Held for the session by the first worker of a database: "pg_rag_j" in ASCII.
 const LOCK: i64 = 0x7067_5f72_6167_5f6a;
 
+/// Longest wait for a lock in a step of a job.
+const LOCK_TIMEOUT: &str = "60s";
 /// Milliseconds until the next look at jobs that somebody has locked.
 const LOCKED_PAUSE: u64 = 2000;
 
@@ -179,7 +181,9 @@ fn transaction<T>(role: Option<pg_sys::Oid>, body: impl FnOnce() -> Result<T>) -
             pg_sys::SetUserIdAndSecContext(role, context | pg_sys::SECURITY_LOCAL_USERID_CHANGE as c_int);
         }
         let result: Outcome<T> = PgTryBuilder::new(AssertUnwindSafe(|| {
-            let value = spi::guarded(body).map_err(error::failure)?;
+            // A lock that somebody holds for so long costs the attempt, not the worker.
+            let patient = || spi::with_settings(&[(c"lock_timeout", LOCK_TIMEOUT)], body);
+            let value = spi::guarded(patient).map_err(error::failure)?;
             pg_sys::SetUserIdAndSecContext(user, context);
             pg_sys::PopActiveSnapshot();
             // Deferred constraints are checked here, so this can fail like any statement.

@@ -50,6 +50,16 @@ fn parse_stat(stat: &str) -> Option<Process> {
     })
 }
 
+/// Whether all threads of a process have been stopped by a signal.
+pub fn is_stopped(pid: i32) -> bool {
+    let mut threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten().peekable();
+    threads.peek().is_some()
+        && threads.all(|thread| {
+            let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
+        })
+}
+
 /// All living processes.
 pub fn all() -> Vec<Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();

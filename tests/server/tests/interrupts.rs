@@ -69,6 +69,8 @@ fn a_statement_timeout_is_obeyed_while_the_engine_is_stopped_or_busy() -> TestRe
         // An engine that says nothing at all.
         let engine = cluster.engine(&mut client)?;
         process::signal(engine.pid, "STOP")?;
+        // Busy threads get to know of it one after the other.
+        wait_until("the engine is stopped", Duration::from_secs(10), || process::is_stopped(engine.pid))?;
         let best = quickest(3, || {
             let started = Instant::now();
             let error = client.query("SELECT * FROM rag.search('planets and their rings')", &[]).err();
