@@ -355,7 +355,7 @@ pub struct SourceSpec {
 /// The error for a location outside of every allowed root.
 pub fn not_allowed(location: &str) -> Error {
     Error::new(Kind::Forbidden, format!("location \"{location}\" is not beneath an allowed path")).with_hint(
-        "A superuser can allow its folder: ALTER SYSTEM SET pg_rag.allowed_paths = '/folder'; SELECT pg_reload_conf();",
+        "A superuser can add its folder to the list: ALTER SYSTEM SET pg_rag.allowed_paths = '/others,/folder'; SELECT pg_reload_conf();",
     )
 }
 

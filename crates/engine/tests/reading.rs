@@ -52,6 +52,12 @@ fn a_location_that_is_not_allowed_fails_as_a_whole() {
     let source = SourceSpec { allowed_paths: vec!["/nowhere".into()], ..source(folder.path(), &json!({})) };
     let replies = client.ask_all(&Request::List { source: source.clone() });
     assert!(matches!(replies.last(), Some(Reply::Error(e)) if e.kind == Kind::Forbidden), "{replies:?}");
+    // What was allowed and is not there is missing, not forbidden.
+    for location in ["/nowhere", "/nowhere/at/all"] {
+        let missing = SourceSpec { location: location.to_owned(), ..source.clone() };
+        let replies = client.ask_all(&Request::List { source: missing });
+        assert!(matches!(replies.last(), Some(Reply::Error(e)) if e.kind == Kind::FileMissing), "{replies:?}");
+    }
     if let Some(model) = model("all-MiniLM-L6-v2") {
         let reply = client.ask(&Request::Read { source, items: Vec::new(), model });
         assert!(matches!(reply, Reply::Error(e) if e.kind == Kind::InvalidArgument));

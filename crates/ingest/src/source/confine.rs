@@ -47,7 +47,7 @@ impl Location {
         let roots: Vec<PathBuf> = spec.allowed_paths.iter().filter_map(|p| Path::new(p).canonicalize().ok()).collect();
         let path = match written.canonicalize() {
             Ok(path) => path,
-            Err(error) => return Err(missing(given, &roots, &error)),
+            Err(error) => return Err(missing(given, &spec.allowed_paths, &roots, &error)),
         };
         // The widest root first: a link may lead anywhere beneath it.
         let mut opened: Vec<PathBuf> = roots;
@@ -121,12 +121,14 @@ fn regular(metadata: &Metadata) -> io::Result<()> {
     }
 }
 
-/// The error for a location that cannot be resolved; existence outside of the roots is not told.
-fn missing(given: &str, roots: &[PathBuf], error: &io::Error) -> Error {
+/// The error for a location that cannot be resolved; existence outside of the roots is not told. A root that does not exist
+/// itself is one all the same: whoever allowed it must not be told to allow it.
+fn missing(given: &str, allowed: &[String], roots: &[PathBuf], error: &io::Error) -> Error {
     let path = Path::new(given);
     let climbs = path.components().any(|c| c == Component::ParentDir);
     let ancestor = path.ancestors().find_map(|a| a.canonicalize().ok());
-    if climbs || !ancestor.is_some_and(|a| roots.iter().any(|root| a.starts_with(root))) {
+    let beneath = |a: PathBuf| roots.iter().any(|root| a.starts_with(root));
+    if climbs || !(ancestor.is_some_and(beneath) || allowed.iter().any(|root| path.starts_with(root))) {
         return not_allowed(given);
     }
     match error.kind() {
