@@ -40,8 +40,7 @@ only_in() {
 rule_pg_extern() { only_in '\bpg_extern\b' "pg_extern belongs in src/api" 'src/api(/.*|)\.rs|src/api/.*' src; }
 
 rule_spi() {
-  only_in '\bSpi\b|\bSpiClient\b' "Spi belongs in src/spi" \
-    'src/spi/.*|src/worker/.*' src
+  only_in '\bSpi\b|\bSpiClient\b|\bSPI_[a-z]' "SPI belongs in src/spi" 'src/spi/.*' src
 }
 
 rule_unsafe() {
@@ -146,6 +145,7 @@ self_test() {
   plant pg_extern src/store/chunk.rs '// not a pg_extern' silent
   plant spi src/api/search.rs 'Spi::run("SELECT 1")' fires
   plant spi src/retrieve/dense.rs 'Spi::run("SELECT 1")' fires
+  plant spi src/worker/jobs.rs 'pg_sys::SPI_execute(text, false, 0)' fires
   plant spi src/spi/mod.rs 'Spi::connect(f)' silent
   plant unsafe src/store/chunk.rs 'unsafe { f() }' fires
   plant unsafe src/worker/jobs.rs 'unsafe { f() }' silent

@@ -36,7 +36,7 @@ pub fn measure(connect: Connect<'_>, request: &Bench, texts: &[String]) -> Resul
     for at in 0..=BATCHES {
         let started = Instant::now();
         client.execute(BULK, &[&IN_A_BATCH, &model]).map_err(failed)?;
-        // The first loads the bulk session.
+        // The first loads the session.
         if at > 0 {
             batch.push(started.elapsed());
         }
