@@ -64,6 +64,8 @@ pub fn stream(request: &Request, waits: Waits, consume: &mut dyn FnMut(Reply) ->
         });
         match result {
             Err(error) if error.kind == Kind::Connection && !answered && !retried => retried = true,
+            // What the messages themselves are wrong about is found where nobody knows whom to ask.
+            Err(error) if error.kind == Kind::Connection && error.hint.is_none() => return Err(error.with_hint(AGAIN)),
             other => return other,
         }
     }
@@ -137,9 +139,16 @@ fn not_started(state: Option<Supervision>) -> Error {
     error
 }
 
+/// What to do about a lost connection.
+const AGAIN: &str = "Try again; if it happens again see the server log and SELECT * FROM rag.health();";
+
 fn connection_error(message: &str) -> Error {
-    Error::new(Kind::Connection, message)
-        .with_hint("Try again; if it happens again see the server log and SELECT * FROM rag.health();")
+    Error::new(Kind::Connection, message).with_hint(AGAIN)
+}
+
+/// The error for a reply that does not answer what was asked.
+pub fn unexpected() -> Error {
+    connection_error("the engine answered something else than was asked")
 }
 
 /// Sleeps for a while, or until this process is told something.
@@ -207,7 +216,7 @@ impl Connection {
             )
             .with_hint("Restart the server after an upgrade.")),
             Reply::Error(error) => Err(error),
-            _ => Err(connection_error("the engine broke the protocol")),
+            _ => Err(unexpected()),
         }
     }
 

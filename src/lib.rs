@@ -5,7 +5,7 @@
 //! Translates, stores and schedules; holds no algorithm. SQL functions are in [`api`], which parses arguments and calls
 //! one of [`sync`] (a source into the catalog) or [`retrieve`] (a query into evidence); both stand on [`store`] (one
 //! file per table) and that on [`spi`] (the only door to SQL). Models and parsers live in another process, reached
-//! through [`engine_client`] and supervised by [`worker`]. The pure rules are the crate `rag_core`'s.
+//! through [`engine_client`] (for models by [`inference`]) and supervised by [`worker`]. The pure rules are the crate `rag_core`'s.
 //!
 //! The schema is made by the SQL files listed below, in this order, each requiring the one before.
 
@@ -13,6 +13,7 @@ mod api;
 mod engine_client;
 mod error;
 mod guc;
+mod inference;
 mod retrieve;
 mod spi;
 mod store;

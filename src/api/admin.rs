@@ -3,17 +3,17 @@
 //! Collections, sources and models: adding, changing and dropping them.
 
 use super::required;
-use crate::engine_client;
-use crate::error::OrRaise;
+use crate::error::{self, OrRaise};
 use crate::guc;
+use crate::inference;
 use crate::spi::guarded;
 use crate::store::{collection, model, source};
 use pgrx::prelude::*;
 use pgrx::{JsonB, default};
-use rag_core::protocol::{Reply, Request};
-use rag_core::source::{SourceKind, SourceOptions};
+use rag_core::source::{SourceKind, SourceOptions, not_allowed};
 use rag_core::{Error, Kind, Result};
 use serde_json::Value;
+use std::path::Path;
 
 /// Adds a collection; without a model it gets that of the default collection.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
@@ -73,7 +73,20 @@ fn add_source(
                 .with_hint("Change it with rag.alter_source, or remove it with rag.drop_source.")
         })
     };
-    guarded(add).or_raise()
+    let id = guarded(add).or_raise();
+    warn_if_not_allowed(location);
+    id
+}
+
+/// Warns of a location that a sync would refuse now. The engine decides; this is for the one who is typing.
+fn warn_if_not_allowed(location: Option<&str>) {
+    let real = |path: &str| std::fs::canonicalize(path).unwrap_or_else(|_| path.into());
+    let beneath = |place: &str, root: &str| Path::new(place).starts_with(root) || real(place).starts_with(real(root));
+    let allowed = |place: &str| guc::allowed_paths().iter().any(|root| beneath(place, root));
+    if let Some(location) = location.filter(|location| !allowed(location)) {
+        let why = not_allowed(location);
+        error::warn(why.message, why.hint.as_deref());
+    }
 }
 
 /// Changes what is given of a source; the next sync applies it. A label holds at once, for everything that came from the
@@ -101,12 +114,13 @@ fn alter_source(
             let parsed = SourceOptions::parse(source.kind.parse()?, options)?;
             config = Some(source::resolve_config(&parsed.text_search_config)?);
         }
-        let location = location.map(absolute).transpose()?;
+        let place = location.map(absolute).transpose()?;
         let authority = authority.map(checked_authority).transpose()?;
-        source::update(source.id, location, options, config, project, authority, enabled)?;
+        source::update(source.id, place, options, config, project, authority, enabled)?;
         acl.map_or(Ok(()), |label| source::label(source.id, label))
     };
-    guarded(alter).or_raise()
+    guarded(alter).or_raise();
+    warn_if_not_allowed(location);
 }
 
 /// Drops a source with everything that came from it; returns the number of its documents.
@@ -127,11 +141,7 @@ fn load_model(name: Option<&str>, kind: Option<&str>, path: Option<&str>) -> i64
             "reranker" => return Err(Error::unsupported("model kind \"reranker\" is not supported yet")),
             other => return Err(rag_core::error::unknown_key("model kind", other, &["embedding", "reranker"])),
         }
-        let request = Request::DescribeModel { name: name.to_owned(), path: path.to_owned() };
-        match engine_client::ask(&request, guc::waits())? {
-            Reply::Model(spec) => model::insert(&spec),
-            _ => Err(Error::new(Kind::Connection, "the engine broke the protocol")),
-        }
+        model::insert(&inference::describe(name, path, guc::waits())?)
     };
     guarded(load).or_raise()
 }

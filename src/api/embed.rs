@@ -2,10 +2,9 @@
 
 //! Inference on its own: vectors and token counts.
 
-use crate::engine_client;
 use crate::error::{self, OrRaise};
 use crate::guc;
-use crate::retrieve;
+use crate::inference;
 use crate::spi::guarded;
 use crate::store::collection;
 use crate::store::model::{self, Model};
@@ -13,7 +12,7 @@ use crate::vector::Vector;
 use pgrx::default;
 use pgrx::iter::TableIterator;
 use pgrx::prelude::*;
-use rag_core::protocol::{Input, Priority, Reply, Request};
+use rag_core::protocol::{Input, Priority};
 use rag_core::{Error, Kind, Result};
 
 /// The named model, or that of the default collection.
@@ -33,10 +32,6 @@ fn warn_cut(model: &Model, cut: usize, of: usize) {
     }
 }
 
-fn broken() -> Error {
-    Error::new(Kind::Connection, "the engine broke the protocol")
-}
-
 /// Most texts of a request that somebody is taken to wait for; more than that must not hold up the queries of others.
 const INTERACTIVE_TEXTS: usize = 8;
 
@@ -50,23 +45,18 @@ fn embed(
     let run = || {
         let model = model_or_default(model)?;
         let present: Vec<String> = texts.iter().flatten().cloned().collect();
-        let mut vectors = Vec::with_capacity(present.len());
+        let mut vectors = Vec::new();
         if !present.is_empty() {
             let of = present.len();
-            let request = Request::Embed {
-                model: model.spec.clone(),
-                texts: present,
-                input: Input::Passage,
-                priority: if of > INTERACTIVE_TEXTS { Priority::Bulk } else { Priority::Interactive },
-            };
-            let Reply::Embeddings(embeddings) = engine_client::ask(&request, guc::waits())? else {
-                return Err(broken());
-            };
-            warn_cut(&model, embeddings.truncated.iter().filter(|t| **t).count(), of);
-            vectors = embeddings.rows()?;
+            let priority = if of > INTERACTIVE_TEXTS { Priority::Bulk } else { Priority::Interactive };
+            vectors = inference::embed(&model.spec, present, Input::Passage, priority, guc::waits())?;
+            warn_cut(&model, vectors.iter().filter(|(_, cut)| *cut).count(), of);
         }
         let mut vectors = vectors.into_iter();
-        Ok(texts.into_iter().map(|text| text.and_then(|_| vectors.next()).map(Vector)).collect::<Vec<_>>())
+        Ok(texts
+            .into_iter()
+            .map(|text| text.and_then(|_| vectors.next()).map(|(vector, _)| Vector(vector)))
+            .collect::<Vec<_>>())
     };
     TableIterator::new(guarded(run).or_raise().into_iter().zip(1..).map(|(embedding, ordinal)| (ordinal, embedding)))
 }
@@ -77,7 +67,7 @@ fn embed_query(query: Option<&str>, model: default!(Option<&str>, "NULL")) -> Op
     let query = query?;
     let run = || {
         let model = model_or_default(model)?;
-        let (vector, cut) = retrieve::embed_query(&model, query, guc::waits())?;
+        let (vector, cut) = inference::embed_query(&model.spec, query, guc::waits())?;
         warn_cut(&model, usize::from(cut), 1);
         Ok(Vector(vector))
     };
@@ -89,11 +79,8 @@ fn embed_query(query: Option<&str>, model: default!(Option<&str>, "NULL")) -> Op
 fn count_tokens(text: Option<&str>, model: default!(Option<&str>, "NULL")) -> Option<i32> {
     let text = text?;
     let run = || {
-        let request = Request::CountTokens { model: model_or_default(model)?.spec, texts: vec![text.to_owned()] };
-        match engine_client::ask(&request, guc::waits())? {
-            Reply::Counts(counts) => counts.first().map(|count| *count as i32).ok_or_else(broken),
-            _ => Err(broken()),
-        }
+        let count = inference::count_tokens(&model_or_default(model)?.spec, text, guc::waits())?;
+        i32::try_from(count).map_err(|_| Error::new(Kind::LimitExceeded, format!("the text has {count} tokens")))
     };
     Some(guarded(run).or_raise())
 }

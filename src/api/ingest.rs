@@ -11,6 +11,7 @@ use crate::sync::{self, Batch, ingest};
 use pgrx::iter::TableIterator;
 use pgrx::prelude::*;
 use pgrx::{JsonB, default};
+use rag_core::source::SourceKind;
 use rag_core::{Error, Result};
 use serde_json::{Map, Value};
 
@@ -61,7 +62,7 @@ fn store(
     let inline = ingest::Inline {
         content: required("content", content)?.to_vec(),
         uri: required("uri", uri)?.to_owned(),
-        kind: kind.unwrap_or("markdown").parse()?,
+        kind: SourceKind::of_document(kind.unwrap_or("markdown"))?,
         metadata,
         options: options.map_or_else(|| Value::Object(Map::new()), |o| o.0),
         acl: acl.map(str::to_owned),

@@ -79,6 +79,9 @@ fn search(
     if let Some(reason) = &outcome.degraded {
         error::warn(format!("search is degraded: {reason}"), None);
     }
+    for source in &outcome.unknown_sources {
+        error::notice(format!("filter names source \"{source}\", which does not exist"));
+    }
     for (source, config) in &outcome.without_config {
         let message = format!("text search configuration \"{config}\" of source \"{source}\" does not exist any more");
         let hint = "Give the source another with rag.alter_source (option text_search_config), then sync it.";

@@ -7,14 +7,11 @@
 //! compared. Scores are cosine similarities of half-precision vectors either way.
 
 use super::filter;
-use crate::engine_client;
-use crate::guc::Waits;
+use crate::inference::Embedded;
 use crate::spi;
 use crate::store::collection::{self, Collection};
-use crate::store::model::Model;
-use rag_core::protocol::{Input, Priority, Reply, Request as EngineRequest};
 use rag_core::query::Request;
-use rag_core::{Error, Kind, Result};
+use rag_core::{Error, Result};
 
 /// pgvector's bounds of hnsw.ef_search.
 const EF_SEARCH: (u32, u32) = (40, 1000);
@@ -28,22 +25,6 @@ pub struct Dense {
     pub query_cut: bool,
     vector: Vec<f32>,
     schema: String,
-}
-
-/// The vector of a query, and whether its text was cut at the window.
-pub fn embed_query(model: &Model, query: &str, waits: Waits) -> Result<(Vec<f32>, bool)> {
-    let request = EngineRequest::Embed {
-        model: model.spec.clone(),
-        texts: vec![query.to_owned()],
-        input: Input::Query,
-        priority: Priority::Interactive,
-    };
-    let Reply::Embeddings(embeddings) = engine_client::ask(&request, waits)? else {
-        return Err(Error::new(Kind::Connection, "the engine broke the protocol"));
-    };
-    let cut = embeddings.truncated.first().copied().unwrap_or(false);
-    let vector = embeddings.rows()?.pop().ok_or_else(|| Error::internal("no vector came back"))?;
-    Ok((vector, cut))
 }
 
 /// A vector given by the caller, if it fits the collection's model.
@@ -64,7 +45,7 @@ pub fn checked(collection: &Collection, vector: Vec<f32>) -> Result<Vec<f32>> {
 
 impl Dense {
     /// Finds the nearest `candidate_k` chunks that pass the filter.
-    pub fn search(collection: &Collection, request: &Request, query: (Vec<f32>, bool)) -> Result<Self> {
+    pub fn search(collection: &Collection, request: &Request, query: Embedded) -> Result<Self> {
         let schema = collection::vector_schema()?;
         let mut dense = Self { found: Vec::new(), query_cut: query.1, vector: query.0, schema };
         let wanted = request.settings.candidate_k as usize;

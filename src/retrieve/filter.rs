@@ -72,6 +72,21 @@ pub fn compile(filter: &Filter, args: &mut Vec<DatumWithOid<'_>>) -> Result<Cond
     Ok(Condition { sql: clauses.join(" AND "), joins })
 }
 
+/// Sources that a filter names and that the caller cannot see.
+pub fn unknown_sources(filter: &Filter) -> Result<Vec<String>> {
+    let named = filter.clauses.iter().filter_map(|clause| match clause {
+        Clause::OneOf(Field::Source, names) => Some(names),
+        _ => None,
+    });
+    let named: Vec<String> = named.flatten().cloned().collect();
+    if named.is_empty() {
+        return Ok(named);
+    }
+    let sql = "SELECT n.name FROM unnest($1::text[]) WITH ORDINALITY AS n (name, at)
+                WHERE NOT EXISTS (SELECT FROM rag.source s WHERE s.name = n.name) ORDER BY n.at";
+    spi::select(sql, &[named.into()], |row| row.get(1))
+}
+
 fn bind<'a, T: Into<DatumWithOid<'a>>>(args: &mut Vec<DatumWithOid<'a>>, value: T) -> String {
     args.push(value.into());
     format!("${}", args.len())

@@ -14,6 +14,7 @@ mod lexical;
 pub use evidence::Evidence;
 
 use crate::guc::Waits;
+use crate::inference;
 use crate::store::collection::{self, Collection};
 use dense::Dense;
 use rag_core::query::Request;
@@ -22,7 +23,6 @@ use rag_core::rank::fuse::{Leg, rrf};
 use rag_core::rank::trace::{Stage, Trace};
 use rag_core::{Error, Kind, Result};
 use std::collections::{HashMap, HashSet};
-use std::time::Instant;
 
 /// What a search found.
 #[derive(Debug)]
@@ -35,6 +35,8 @@ pub struct Outcome {
     pub query_cut: bool,
     /// Sources whose text search configuration was dropped, with its name.
     pub without_config: Vec<(String, String)>,
+    /// Sources that the filter names and that are not there, as far as the caller can see.
+    pub unknown_sources: Vec<String>,
 }
 
 /// Runs a search.
@@ -46,7 +48,7 @@ pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits
 
     let dense = match settings.mode {
         Mode::Bm25 => None,
-        Mode::Hybrid | Mode::Dense => match dense_leg(&collection, request, query_embedding, waits, &mut trace) {
+        Mode::Hybrid | Mode::Dense => match dense_leg(&collection, request, query_embedding, waits) {
             Ok(dense) => Some(dense),
             Err(error) if may_degrade(request, &error) => {
                 degraded = Some(format!("dense leg did not run: {}", error.message));
@@ -57,7 +59,7 @@ pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits
     };
     let bm25 = match settings.mode {
         Mode::Dense => None,
-        Mode::Hybrid | Mode::Bm25 => Some(timed(Stage::Bm25, &mut trace, || lexical::search(&collection, request))?),
+        Mode::Hybrid | Mode::Bm25 => Some(lexical::search(&collection, request)?),
     };
 
     let candidates = settings.candidate_k as usize;
@@ -87,7 +89,9 @@ pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits
     trace.enter(Stage::TopK, top.iter().copied());
     let evidence = evidence::read(top, &trace)?;
     let query_cut = dense.is_some_and(|d| d.query_cut);
-    Ok(Outcome { evidence, degraded, query_cut, without_config: bm25.map(|b| b.without_config).unwrap_or_default() })
+    let without_config = bm25.map(|b| b.without_config).unwrap_or_default();
+    let unknown_sources = filter::unknown_sources(&request.filter)?;
+    Ok(Outcome { evidence, degraded, query_cut, without_config, unknown_sources })
 }
 
 /// Only a search whose other leg can answer alone, and whose caller agreed to it, goes on without the dense leg, and
@@ -106,15 +110,12 @@ fn dense_leg(
     request: &Request,
     query_embedding: Option<Vec<f32>>,
     waits: Waits,
-    trace: &mut Trace,
 ) -> Result<Dense> {
-    timed(Stage::Dense, trace, || {
-        let vector = match query_embedding {
-            Some(vector) => (dense::checked(collection, vector)?, false),
-            None => dense::embed_query(&collection.model, &request.query, waits)?,
-        };
-        Dense::search(collection, request, vector)
-    })
+    let vector = match query_embedding {
+        Some(vector) => (dense::checked(collection, vector)?, false),
+        None => inference::embed_query(&collection.model.spec, &request.query, waits)?,
+    };
+    Dense::search(collection, request, vector)
 }
 
 /// Gives every candidate of one leg its score by the other.
@@ -139,12 +140,3 @@ fn fill_missing(
     }
     Ok(())
 }
-
-fn timed<T>(stage: Stage, trace: &mut Trace, body: impl FnOnce() -> Result<T>) -> Result<T> {
-    let start = Instant::now();
-    let result = body();
-    trace.micros.push((stage, start.elapsed().as_micros() as u64));
-    result
-}
-
-pub use dense::embed_query;

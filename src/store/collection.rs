@@ -30,9 +30,10 @@ pub fn by_name(name: &str) -> Result<Collection> {
 
 /// The collection of a key.
 pub fn by_id(id: i64) -> Result<Collection> {
-    let sql = "SELECT name FROM rag.collection WHERE id = $1";
-    let name: Option<String> = spi::select_one(sql, &[id.into()], |r| r.get(1))?;
-    by_name(&name.ok_or_else(|| Error::internal(format!("collection {id} does not exist")))?)
+    let sql = "SELECT name, model_id FROM rag.collection WHERE id = $1";
+    let found = spi::select_one(sql, &[id.into()], |r| Ok((r.get(1)?, r.get(2)?)))?;
+    let (name, model_id) = found.ok_or_else(|| Error::internal(format!("collection {id} does not exist")))?;
+    Ok(Collection { id, name, model: model::by_id(model_id)? })
 }
 
 /// Adds a collection with its HNSW index and returns its key.

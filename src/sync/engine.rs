@@ -9,6 +9,7 @@
 
 use crate::engine_client;
 use crate::guc::Waits;
+use crate::inference::{self, Embedded};
 use crate::spi;
 use crate::store::model::Model;
 use rag_core::document::Document;
@@ -21,9 +22,6 @@ use std::time::Duration;
 const PATIENCE: u32 = 8;
 /// Pause before asking again.
 const PAUSE: Duration = Duration::from_millis(250);
-
-/// A vector, and whether its text was cut at the window.
-pub type Vector = (Vec<f32>, bool);
 
 /// Counts deaths of the engine between two steps forward.
 #[derive(Debug, Default)]
@@ -42,13 +40,13 @@ impl Deaths {
 }
 
 /// Vectors of texts in their order. A text over which the engine dies again and again has an error in its place.
-pub fn vectors(model: &Model, texts: Vec<String>, waits: Waits) -> Result<Vec<Result<Vector>>> {
+pub fn vectors(model: &Model, texts: Vec<String>, waits: Waits) -> Result<Vec<Result<Embedded>>> {
     let mut done = Vec::with_capacity(texts.len());
     let mut size = texts.len();
     let mut deaths = Deaths::default();
     while done.len() < texts.len() {
         let part = &texts[done.len()..texts.len().min(done.len() + size)];
-        match ask(model, part, waits) {
+        match inference::embed(&model.spec, part.to_vec(), Input::Passage, Priority::Bulk, waits) {
             Ok(vectors) => {
                 done.extend(vectors.into_iter().map(Ok));
                 deaths = Deaths::default();
@@ -71,21 +69,6 @@ pub fn vectors(model: &Model, texts: Vec<String>, waits: Waits) -> Result<Vec<Re
     Ok(done)
 }
 
-fn ask(model: &Model, texts: &[String], waits: Waits) -> Result<Vec<Vector>> {
-    let request = Request::Embed {
-        model: model.spec.clone(),
-        texts: texts.to_vec(),
-        input: Input::Passage,
-        priority: Priority::Bulk,
-    };
-    let Reply::Embeddings(embeddings) = engine_client::ask(&request, waits)? else { return Err(super::unexpected()) };
-    let rows = embeddings.rows()?;
-    if rows.len() != texts.len() || embeddings.truncated.len() != texts.len() {
-        return Err(Error::internal(format!("{} texts gave {} vectors", texts.len(), rows.len())));
-    }
-    Ok(rows.into_iter().zip(embeddings.truncated).collect())
-}
-
 /// A document, or why there is none.
 pub type Read = std::result::Result<Box<Document>, Failure>;
 
@@ -102,7 +85,7 @@ pub fn read(source: &SourceSpec, items: &[Item], model: &Model, waits: Waits) ->
                 read.push(document);
                 Ok(())
             }
-            _ => Err(super::unexpected()),
+            _ => Err(engine_client::unexpected()),
         });
         match asked {
             Ok(()) if read.len() == items.len() => {}
@@ -133,7 +116,7 @@ pub fn list(
         let listed = spi::subtransaction(|| {
             engine_client::stream(&request, waits, &mut |reply| match reply {
                 Reply::Items { items, failures } => page(items, failures),
-                _ => Err(super::unexpected()),
+                _ => Err(engine_client::unexpected()),
             })
         });
         match listed {

@@ -6,7 +6,7 @@
 //! collection; then each document is written in a subtransaction of its own, so that it is stored whole or not at all.
 
 use super::engine;
-use super::{MAX_URI, options_sha256, too_long, unexpected};
+use super::{MAX_URI, options_sha256, too_long};
 use crate::engine_client;
 use crate::guc::Waits;
 use crate::spi;
@@ -125,7 +125,7 @@ impl Task<'_> {
 
     /// The vector of one text, and whether the text was cut.
     fn embed_one(&self, text: String) -> Result<(Vec<f32>, bool)> {
-        engine::vectors(&self.collection.model, vec![text], self.waits)?.pop().ok_or_else(unexpected)?
+        engine::vectors(&self.collection.model, vec![text], self.waits)?.pop().ok_or_else(engine_client::unexpected)?
     }
 
     fn store(&self, document: &Document, fresh: &Fresh, vector_schema: &str) -> Result<Stored> {
@@ -196,10 +196,6 @@ pub fn inline(collection: &Collection, inline: Inline, waits: Waits) -> Result<S
     if inline.uri.len() > MAX_URI {
         return Err(too_long(&inline.uri).error);
     }
-    if inline.kind == SourceKind::Jsonl {
-        return Err(Error::unsupported("kind \"jsonl\" cannot be ingested inline")
-            .with_hint("Call rag.ingest once for each record, or add the file as a source."));
-    }
     let options = SourceOptions::parse(inline.kind, &inline.options)?;
     if inline.options.get("text_search_config").is_some() {
         return Err(Error::invalid("option \"text_search_config\" does not apply to inline documents")
@@ -215,7 +211,7 @@ pub fn inline(collection: &Collection, inline: Inline, waits: Waits) -> Result<S
         metadata: inline.metadata,
         model: collection.model.spec.clone(),
     };
-    let Reply::Document(read) = engine_client::ask(&request, waits)? else { return Err(unexpected()) };
+    let Reply::Document(read) = engine_client::ask(&request, waits)? else { return Err(engine_client::unexpected()) };
     let read = read.map_err(|failure| failure.error)?;
     let acl = inline.acl.as_deref();
     let task = Task { source: &source, collection, options: &options, fingerprint, acl, embed: true, waits };

@@ -9,9 +9,10 @@
 //! A vector that was made outside is only stored if its chunk still has the text it was made of.
 
 use super::Batch;
-use super::engine::{self, Vector};
+use super::engine;
 use super::ingest::render;
 use crate::guc::Waits;
+use crate::inference::Embedded;
 use crate::store::collection::{self, Collection};
 use crate::store::embedding::{self, Unembedded};
 use crate::store::job::{Job, Work};
@@ -55,7 +56,7 @@ enum State {
     /// Chunks wait for the engine.
     Embed { done: i64, texts: Vec<(i64, String)>, collection: Box<Collection> },
     /// Vectors wait to be stored.
-    Store { done: i64, texts: Vec<(i64, String)>, vectors: Vec<Result<Vector>>, collection: Box<Collection> },
+    Store { done: i64, texts: Vec<(i64, String)>, vectors: Vec<Result<Embedded>>, collection: Box<Collection> },
 }
 
 impl Attempt {

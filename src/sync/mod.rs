@@ -153,8 +153,9 @@ fn finish(run: Run, source: &Source) -> Result<()> {
         source.name, counts.new, counts.modified, counts.unchanged, counts.deleted, counts.failed
     ));
     if counts.failed > 0 {
+        let all = counts.new + counts.modified + counts.unchanged + counts.failed;
         error::warn(
-            format!("{} documents of \"{}\" could not be read", counts.failed, source.name),
+            format!("{} of {all} documents of \"{}\" could not be read", counts.failed, source.name),
             Some(&format!("SELECT uri, error FROM rag.sync_item WHERE sync_id = {} AND state = 'failed';", run.id)),
         );
     }
@@ -184,8 +185,4 @@ fn too_long(uri: &str) -> Failure {
     let shown: String = uri.chars().take(100).collect();
     let message = format!("uri of {} bytes exceeds {MAX_URI}: \"{shown}\"", uri.len());
     Failure { uri: shown, error: Error::new(Kind::LimitExceeded, message) }
-}
-
-fn unexpected() -> Error {
-    Error::new(Kind::Connection, "the engine broke the protocol")
 }

@@ -213,7 +213,8 @@ impl Embeddings {
     pub fn rows(&self) -> Result<Vec<Vec<f32>>> {
         let width = self.dimensions as usize * 4;
         if width == 0 || !self.data.len().is_multiple_of(width) {
-            return Err(Error::internal(format!("{} bytes do not divide into rows of {width}", self.data.len())));
+            let message = format!("{} bytes do not divide into rows of {width}", self.data.len());
+            return Err(Error::new(Kind::Connection, message));
         }
         let float = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
         Ok(self.data.chunks_exact(width).map(|row| row.chunks_exact(4).map(float).collect()).collect())

@@ -41,19 +41,33 @@ impl SourceKind {
     }
 }
 
+impl SourceKind {
+    /// The kind of one document that is given inline.
+    pub fn of_document(name: &str) -> Result<Self> {
+        match name.parse() {
+            Ok(Self::Jsonl) => Err(Error::unsupported("kind \"jsonl\" cannot be ingested inline")
+                .with_hint("Call rag.ingest once for each record, or add the file as a source.")),
+            Ok(kind) => Ok(kind),
+            Err(_) => Err(Self::unknown("kind", name, &[Self::Text, Self::Markdown])),
+        }
+    }
+
+    fn unknown(what: &str, name: &str, kinds: &[Self]) -> Error {
+        let known: Vec<&str> = kinds.iter().map(|k| k.name()).collect();
+        if PLANNED_KINDS.contains(&name) {
+            return Error::unsupported(format!("{what} \"{name}\" is not supported yet"))
+                .with_hint(format!("Supported: {}.", known.join(", ")));
+        }
+        unknown_key(what, name, &known)
+    }
+}
+
 impl FromStr for SourceKind {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        if let Some(kind) = Self::ALL.into_iter().find(|k| k.name() == name) {
-            return Ok(kind);
-        }
-        let known: Vec<&str> = Self::ALL.iter().map(|k| k.name()).collect();
-        if PLANNED_KINDS.contains(&name) {
-            return Err(Error::unsupported(format!("source kind \"{name}\" is not supported yet"))
-                .with_hint(format!("Supported: {}.", known.join(", "))));
-        }
-        Err(unknown_key("source kind", name, &known))
+        let kind = Self::ALL.into_iter().find(|k| k.name() == name);
+        kind.ok_or_else(|| Self::unknown("source kind", name, &Self::ALL))
     }
 }
 
@@ -395,5 +409,14 @@ mod tests {
     fn a_planned_kind_is_unsupported_and_a_strange_one_invalid() {
         assert_eq!(SourceKind::from_str("pdf").map_err(|e| e.kind), Err(Kind::Unsupported));
         assert_eq!(SourceKind::from_str("markdwon").map_err(|e| e.kind), Err(Kind::InvalidArgument));
+    }
+
+    #[test]
+    fn a_document_is_of_another_kind_than_a_file_of_many() {
+        assert_eq!(SourceKind::of_document("text"), Ok(SourceKind::Text));
+        let strange = SourceKind::of_document("docx").expect_err("strange");
+        assert_eq!(strange.hint.as_deref(), Some("Known: text, markdown."));
+        assert_eq!(SourceKind::of_document("jsonl").map_err(|e| e.kind), Err(Kind::Unsupported));
+        assert_eq!(SourceKind::of_document("pdf").map_err(|e| e.kind), Err(Kind::Unsupported));
     }
 }

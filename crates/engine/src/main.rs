@@ -66,9 +66,6 @@ enum Command {
         /// Make the socket here instead, to try the engine without a server
         #[arg(long, value_name = "PATH", conflicts_with = "listen_fd")]
         socket: Option<PathBuf>,
-        /// Folder in which the file "ready" is written once connections are accepted
-        #[arg(long, value_name = "DIR")]
-        status_dir: Option<PathBuf>,
         #[command(flatten)]
         places: Places,
         /// Threads of each model session
@@ -130,7 +127,6 @@ fn run(command: Command) -> Result<()> {
         Command::Serve {
             listen_fd,
             socket,
-            status_dir,
             places,
             threads,
             parse_workers,
@@ -147,7 +143,6 @@ fn run(command: Command) -> Result<()> {
                 models: places.models,
                 onnxruntime: places.onnxruntime,
                 threads: threads as usize,
-                status_dir,
                 parse_workers: parse_workers as usize,
                 parse_memory: parse_memory << 20,
                 memory_limit: memory_limit << 20,

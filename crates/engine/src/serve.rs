@@ -16,7 +16,7 @@ use crate::workers::{self, Pool};
 use rag_core::protocol::{Priority, Status};
 use rag_core::{Error, Kind, Result};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -36,8 +36,6 @@ pub struct Options {
     pub onnxruntime: PathBuf,
     /// Threads of each session.
     pub threads: usize,
-    /// Where the file `ready` is written.
-    pub status_dir: Option<PathBuf>,
     /// Parse workers.
     pub parse_workers: usize,
     /// Address space of a worker in bytes; 0 for no limit.
@@ -107,9 +105,6 @@ pub fn run(listener: &UnixListener, options: &Options) -> Result<()> {
     os::raise_open_files();
     os::end_with_stdin();
     let engine = Engine::start(options)?;
-    if let Some(folder) = &options.status_dir {
-        announce(folder)?;
-    }
     if options.memory_limit > 0 {
         watch_memory(engine.clone(), options.memory_limit)?;
     }
@@ -147,15 +142,6 @@ fn watch_memory(engine: Arc<Engine>, limit: u64) -> Result<()> {
     };
     let started = std::thread::Builder::new().name("memory".into()).spawn(watch);
     started.map(drop).map_err(|e| Error::new(Kind::OutOfMemory, format!("could not watch the memory: {e}")))
-}
-
-/// Tells the supervisor that this start succeeded: a file `ready` with the process id, in place at once.
-fn announce(folder: &Path) -> Result<()> {
-    let (temporary, ready) = (folder.join("ready.tmp"), folder.join("ready"));
-    let written = std::fs::write(&temporary, format!("{}\n", std::process::id()));
-    written
-        .and_then(|()| std::fs::rename(&temporary, &ready))
-        .map_err(|e| Error::new(Kind::Io, format!("could not write \"{}\": {e}", ready.display())))
 }
 
 fn admit(engine: &Arc<Engine>, stream: UnixStream) {

@@ -6,7 +6,7 @@
 //! in the same round on the same machine: all contenders answer query 1, then all answer query 2, and the contender
 //! that starts moves on by one each time, so that no one always finds the caches warm.
 //!
-//! Three questions: what does SQL add to the embedding of a query ([`floor`]), what does bulk work cost it
+//! Three questions: what does SQL add to the embedding of a query ([`floor`]), what does an ingestion cost it
 //! ([`priority`]), and what does `rag.search` cost against a hybrid search that one writes by hand with pgvector and
 //! PostgreSQL's full text search ([`rival`])?
 

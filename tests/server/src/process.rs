@@ -29,6 +29,12 @@ impl Process {
         parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
+    /// Its command line, in which the server's processes say what they are; empty once it has ended.
+    pub fn title(&self) -> String {
+        let line = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        String::from_utf8_lossy(&line).into_owned()
+    }
+
     /// Whether it still lives.
     pub fn is_alive(&self) -> bool {
         Self::find(self.pid).is_some_and(|now| now.started == self.started)

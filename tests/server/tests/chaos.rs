@@ -6,6 +6,7 @@ use postgres::Client;
 use rag_server_tests::chaos::{Chance, is_full};
 use rag_server_tests::process::{self, Process, wait_until};
 use rag_server_tests::{Cluster, Failure, Mode, TestResult, with_cluster};
+use std::collections::HashMap;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -139,6 +140,8 @@ fn an_engine_killed_again_and_again_costs_no_session_and_no_document() -> TestRe
         let (right, failed) = seen.iter().fold((0, 0), |(r, f), s| (r + s.right, f + s.failed));
         eprintln!("{kills} kills, {syncs} syncs: {right} searches answered, {failed} failed as promised");
         assert!(right > failed, "{right} searches answered, {failed} failed");
+        // With so many kills, some hit a search twice; if none ever did, nothing would have been tested.
+        assert!(failed > 0 || !is_full(), "no search met a dead engine");
 
         // Nobody was restarted, nothing was left open, nothing is missing.
         assert_eq!(cluster.backends(&mut client)?, backends);
@@ -162,7 +165,7 @@ fn an_engine_killed_again_and_again_costs_no_session_and_no_document() -> TestRe
 }
 
 /// What is killed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Victim {
     Launcher,
     JobWorker,
@@ -208,6 +211,7 @@ fn whatever_is_killed_everything_converges() -> TestResult {
             client.execute("SELECT rag.add_source($1, 'markdown', $2)", &[&name, &place])?;
         }
         let mut chance = Chance::new(2);
+        let mut killed: HashMap<Victim, usize> = HashMap::new();
         let victims = [Victim::Launcher, Victim::JobWorker, Victim::Syncer, Victim::Server];
         for round in 0..rounds {
             let victim = if round < victims.len() { victims[round] } else { *chance.pick(&victims) };
@@ -236,10 +240,13 @@ fn whatever_is_killed_everything_converges() -> TestResult {
             };
             let family = process::descendants(cluster.postmaster()?);
             match (victim, pid) {
-                (Victim::Server, _) => cluster.restart(Mode::Immediate)?,
+                (Victim::Server, _) => {
+                    cluster.restart(Mode::Immediate)?;
+                    *killed.entry(victim).or_default() += 1;
+                }
+                // A kill -9 of any of these makes PostgreSQL end all sessions.
                 (_, Some(pid)) => {
-                    // A kill -9 of any of these makes PostgreSQL end all sessions.
-                    process::signal(pid, "KILL").ok();
+                    *killed.entry(victim).or_default() += usize::from(process::signal(pid, "KILL").is_ok());
                 }
                 // It was through already.
                 (_, None) => {}
@@ -269,6 +276,10 @@ fn whatever_is_killed_everything_converges() -> TestResult {
         }
         let running: i64 = client.query_one("SELECT count(*) FROM rag.sync WHERE status = 'running'", &[])?.get(0);
         assert_eq!(running, 0);
+        eprintln!("{rounds} rounds: killed {killed:?}");
+        for victim in victims {
+            assert!(killed.contains_key(&victim), "{victim:?} was always through already: {killed:?}");
+        }
         Ok(())
     })
 }

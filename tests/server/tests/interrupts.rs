@@ -87,6 +87,38 @@ fn a_statement_timeout_is_obeyed_while_the_engine_is_stopped_or_busy() -> TestRe
 }
 
 #[test]
+fn the_lexical_leg_is_interrupted_while_it_scores() -> TestResult {
+    with_cluster(&[], |cluster| {
+        let mut client = ready(cluster)?;
+        // The same passage again and again, past the rules that keep the catalog whole.
+        client.batch_execute(
+            "SET session_replication_role = replica;
+             INSERT INTO rag.chunk (chunk_key, document_id, ordinal, content, content_sha256, token_count, tsv, dl,
+                                    collection_id, source_id)
+             SELECT gen_random_uuid(), document_id, ordinal + g, content, content_sha256, token_count, tsv, dl,
+                    collection_id, source_id
+               FROM rag.chunk, generate_series(1, 600000) g;
+             RESET session_replication_role;
+             ANALYZE rag.chunk",
+        )?;
+        let search = "SELECT * FROM rag.search('planet with rings', mode => 'bm25')";
+        let started = Instant::now();
+        assert_eq!(client.query(search, &[])?.len(), 10);
+        let whole = started.elapsed();
+        assert!(whole > Duration::from_millis(300), "the leg took {whole:?} only, too little to interrupt it");
+        client.batch_execute("SET statement_timeout = '100ms'")?;
+        let best = quickest(3, || {
+            let started = Instant::now();
+            let error = client.query(search, &[]).err();
+            assert_eq!(error.as_ref().and_then(|e| e.code()), Some(&SqlState::QUERY_CANCELED), "{error:?}");
+            Ok(started.elapsed())
+        })?;
+        assert!(best < Duration::from_millis(300), "it took {best:?}");
+        Ok(())
+    })
+}
+
+#[test]
 fn a_cancelled_and_a_terminated_statement_end_at_once() -> TestResult {
     with_cluster(&[], |cluster| {
         let mut client = ready(cluster)?;

@@ -38,8 +38,6 @@ pub struct Entry {
 pub struct Trace {
     /// Entries, in the order the stages ran and by rank within a stage.
     pub entries: Vec<Entry>,
-    /// Microseconds of each stage that ran.
-    pub micros: Vec<(Stage, u64)>,
 }
 
 impl Trace {

@@ -66,8 +66,6 @@ impl Engine {
         rustix::io::fcntl_setfd(&listener, rustix::io::FdFlags::empty()).expect("fcntl");
         let child = Command::new(env!("CARGO_BIN_EXE_pg_rag_engine"))
             .args(["serve", "--listen-fd", &listener.as_raw_fd().to_string()])
-            .arg("--status-dir")
-            .arg(folder.path())
             .arg("--models")
             .arg(models())
             .arg("--onnxruntime")
