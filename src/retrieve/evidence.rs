@@ -5,7 +5,7 @@
 use crate::spi;
 use pgrx::{JsonB, Uuid};
 use rag_core::Result;
-use rag_core::provenance::citation;
+use rag_core::provenance::Place;
 use rag_core::rank::trace::{Stage, Trace};
 use serde_json::{Map, Value, json};
 
@@ -67,6 +67,24 @@ pub fn read(ranked: &[(i64, f64)], trace: &Trace) -> Result<Vec<Evidence>> {
         for (name, column) in [("symbol", 13), ("symbol_kind", 14), ("speaker", 15), ("external_id", 25)] {
             locator.extend(row.optional::<String>(column)?.map(|v| (name.to_owned(), json!(v))));
         }
+        let (symbol, speaker): (Option<String>, Option<String>) = (row.optional(13)?, row.optional(15)?);
+        let begin: Option<i64> = row.optional(26)?;
+        // Milliseconds of a recording.
+        for (name, value) in [("time_start", begin), ("time_end", row.optional(27)?)] {
+            locator.extend(value.map(|v| (name.to_owned(), json!(v))));
+        }
+        let cited = Place {
+            uri: &uri,
+            title: title.as_deref(),
+            heading_path: &headings,
+            symbol: symbol.as_deref(),
+            speaker: speaker.as_deref(),
+            pages,
+            // The lines of a text that was made of something else are nothing a reader could go to.
+            lines: lines.filter(|_| !record && pages.is_none() && begin.is_none()),
+            time: begin.map(|ms| ms.unsigned_abs() / 1000),
+        };
+        let cited = cited.citation();
         let rank_of = |stage| trace.rank(stage, id).map(|r| r as i32);
         Ok(Evidence {
             rank: place as i32,
@@ -74,8 +92,7 @@ pub fn read(ranked: &[(i64, f64)], trace: &Trace) -> Result<Vec<Evidence>> {
             chunk_key: row.get(2)?,
             score: trace.score(Stage::TopK, id).unwrap_or_default(),
             content: row.get(3)?,
-            // The lines of a record's text are nothing a reader could go to.
-            citation: citation(&uri, title.as_deref(), &headings, lines.filter(|_| !record), pages),
+            citation: cited,
             title,
             uri,
             locator: Value::Object(locator),

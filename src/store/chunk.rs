@@ -42,6 +42,7 @@ fn lexical_text(document: &Document, chunk: &Chunk) -> String {
     let fields = EmbedFields { title: document.title.as_deref(), content: &chunk.content, ..EmbedFields::default() };
     let parts = [fields.title_to_add(), document.path.as_deref()].into_iter().flatten();
     let parts = parts.chain(chunk.heading_path.iter().map(String::as_str));
+    let parts = parts.chain(chunk.facts.symbol.as_deref()).chain(chunk.facts.speaker.as_deref());
     parts.chain(chunk.context.as_deref()).chain([chunk.content.as_str()]).collect::<Vec<_>>().join("\n")
 }
 
@@ -67,14 +68,16 @@ pub fn write(
     acl: Option<&str>,
 ) -> Result<i64> {
     let chunk = &document.chunks[ordinal];
-    let span = chunk.span;
+    let (span, facts) = (chunk.span, &chunk.facts);
+    // Milliseconds as text: the interval they make keeps them exactly.
+    let moment = |ms: Option<u64>| ms.map(|ms| format!("{ms} milliseconds"));
     let mut args = vec![
         source.text_search_config.as_str().into(),
         lexical_text(document, chunk).into(),
         (ordinal as i32).into(),
         chunk.context.clone().into(),
         (chunk.token_count as i32).into(),
-        chunk.role.clone().into(),
+        facts.role.clone().into(),
         chunk.heading_path.clone().into(),
         (span.line_start as i32).into(),
         (span.line_end as i32).into(),
@@ -83,18 +86,30 @@ pub fn write(
         JsonB(Value::Object(chunk.metadata.clone())).into(),
         document.language.clone().into(),
         acl.map(str::to_owned).into(),
+        facts.symbol.clone().into(),
+        facts.symbol_kind.clone().into(),
+        facts.speaker.clone().into(),
+        chunk.pages.map(|p| p.0 as i32).into(),
+        chunk.pages.map(|p| p.1 as i32).into(),
+        moment(chunk.time.map(|t| t.0)).into(),
+        moment(chunk.time.map(|t| t.1)).into(),
     ];
+    // What may change although the content does not, in the order of the parameters from $3.
+    const PLACE: &str =
+        "ordinal, context, token_count, role, heading_path, line_start, line_end, char_start, char_end, metadata,
+                    language, acl, symbol, symbol_kind, speaker, page_start, page_end, time_start, time_end";
+    const VALUES: &str =
+        "$3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20::interval, $21::interval";
     if let Some(id) = id {
         args.push(id.into());
         // An unchanged tsv must stay the same value, so that a move of lines alone touches no index.
         let sql = format!(
-            "UPDATE rag.chunk k SET ordinal = $3, context = $4, token_count = $5, role = $6, heading_path = $7,
-                    line_start = $8, line_end = $9, char_start = $10, char_end = $11, metadata = $12, language = $13, acl = $14,
-                    tsv = CASE WHEN k.tsv = l.tsv THEN k.tsv ELSE l.tsv END, dl = l.dl
+            "UPDATE rag.chunk k SET ({PLACE}, tsv, dl)
+                  = ROW ({VALUES}, CASE WHEN k.tsv = l.tsv THEN k.tsv ELSE l.tsv END, l.dl)
                FROM {LEXEMES}
-              WHERE k.id = $15 AND (k.ordinal, k.context, k.token_count, k.role, k.heading_path, k.line_start,
-                    k.line_end, k.char_start, k.char_end, k.metadata, k.language, k.acl, k.tsv)
-                    IS DISTINCT FROM ($3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, l.tsv)"
+              WHERE k.id = $22
+                AND ROW ({old}, k.tsv) IS DISTINCT FROM ROW ({VALUES}, l.tsv)",
+            old = PLACE.split(',').map(|column| format!("k.{}", column.trim())).collect::<Vec<_>>().join(", ")
         );
         spi::execute(&sql, &args)?;
         return Ok(id);
@@ -108,10 +123,8 @@ pub fn write(
         source.id.into(),
     ]);
     let sql = format!(
-        "INSERT INTO rag.chunk (ordinal, context, token_count, role, heading_path, line_start, line_end, char_start,
-                char_end, metadata, language, acl, chunk_key, document_id, content, content_sha256, collection_id,
-                source_id, tsv, dl)
-         SELECT $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, l.tsv, l.dl
+        "INSERT INTO rag.chunk ({PLACE}, chunk_key, document_id, content, content_sha256, collection_id, source_id, tsv, dl)
+         SELECT {VALUES}, $22, $23, $24, $25, $26, $27, l.tsv, l.dl
            FROM {LEXEMES} RETURNING id"
     );
     spi::write(&sql, &args, |row| row.get(1))?.pop().ok_or_else(|| Error::internal("no chunk was written"))

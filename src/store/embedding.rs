@@ -95,6 +95,8 @@ pub struct Unembedded {
     title: Option<String>,
     uri: String,
     path: Option<String>,
+    symbol: Option<String>,
+    speaker: Option<String>,
 }
 
 impl Unembedded {
@@ -107,13 +109,15 @@ impl Unembedded {
             content: &self.content,
             uri: &self.uri,
             path: self.path.as_deref(),
+            symbol: self.symbol.as_deref(),
+            speaker: self.speaker.as_deref(),
         }
     }
 }
 
 /// Begins a query for [`unembedded`]; $1 is the key of the mark in the metadata.
 const UNEMBEDDED: &str = "SELECT c.id, c.acl, coalesce(c.metadata -> $1 = 'true', false), c.content, c.context,
-        c.heading_path, d.title, d.uri, d.path
+        c.heading_path, d.title, d.uri, d.path, c.symbol, c.speaker
    FROM rag.chunk c JOIN rag.document d ON d.id = c.document_id";
 
 fn unembedded(row: &Row) -> Result<Unembedded> {
@@ -127,6 +131,8 @@ fn unembedded(row: &Row) -> Result<Unembedded> {
         title: row.optional(7)?,
         uri: row.get(8)?,
         path: row.optional(9)?,
+        symbol: row.optional(10)?,
+        speaker: row.optional(11)?,
     })
 }
 

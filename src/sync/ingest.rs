@@ -95,6 +95,8 @@ impl Task<'_> {
                 content: &chunk.content,
                 uri: &document.uri,
                 path: document.path.as_deref(),
+                symbol: chunk.facts.symbol.as_deref(),
+                speaker: chunk.facts.speaker.as_deref(),
             };
             let cut = chunk.metadata.get(PREFIX_CUT).and_then(Value::as_bool).unwrap_or(false);
             render(self.options, fields, cut)

@@ -26,6 +26,8 @@ pub struct Document {
     pub language: Option<String>,
     /// Path within the source, for files.
     pub path: Option<String>,
+    /// Which version of its source it is of.
+    pub version: Version,
     /// Content role of the whole document, if known.
     pub role: Option<String>,
     /// RFC 3339 time of publication, if the content states one.
@@ -42,6 +44,19 @@ pub struct Document {
     pub chunks: Vec<Chunk>,
 }
 
+/// Which version of a source a document was read from, as far as the source has versions.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// Repository it was read from.
+    pub repository: Option<String>,
+    /// Branch or tag it was read at.
+    pub reference: Option<String>,
+    /// Commit it was read at.
+    pub commit: Option<String>,
+    /// ETag it was served with.
+    pub etag: Option<String>,
+}
+
 /// One passage: the unit that is embedded, indexed, ranked and cited.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Chunk {
@@ -53,14 +68,31 @@ pub struct Chunk {
     pub span: Span,
     /// Headings above it, outermost first.
     pub heading_path: Vec<String>,
+    /// What is known about the place that it is, besides where it stands.
+    pub facts: Facts,
+    /// First and last page, from 1, where the document has pages.
+    pub pages: Option<(u32, u32)>,
+    /// Begin and end in milliseconds, in a recording.
+    pub time: Option<(u64, u64)>,
     /// Tokens of `content` for the collection's model, special tokens not counted.
     pub token_count: u32,
-    /// Content role, if known.
-    pub role: Option<String>,
     /// What else is known about this chunk.
     pub metadata: Map<String, Value>,
 }
 
+/// What a parser knows about a part of a document.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
+    /// Name of the symbol it is (a piece of), qualified by its containers: `Parser.parse`.
+    pub symbol: Option<String>,
+    /// What that is: `function`, `class`, …
+    pub symbol_kind: Option<String>,
+    /// Who speaks or writes.
+    pub speaker: Option<String>,
+    /// Content role, where it is not that of the document.
+    pub role: Option<String>,
+}
+
 /// Version of the parsers and chunkers as a whole. Raise it with every change that alters what a document's chunks are:
 /// the next sync then reads unchanged documents again.
-pub const PARSER_VERSION: &str = "1";
+pub const PARSER_VERSION: &str = "2";

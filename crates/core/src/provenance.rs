@@ -72,34 +72,54 @@ pub fn chunk_key(source: &str, uri: &str, content: &ContentHash, occurrence: u32
     Uuid::new_v5(&key_namespace(), name.as_bytes())
 }
 
-/// A citation a person can read: title, the innermost headings and lines, then the URI.
-///
-/// ```
-/// use rag_core::provenance::citation;
-/// let text = citation("guide.md", Some("Guide"), &["Guide".into(), "Install".into()], Some((10, 14)), None);
-/// assert_eq!(text, "Guide > Install (guide.md, lines 10-14)");
-/// ```
-pub fn citation(
-    uri: &str,
-    title: Option<&str>,
-    heading_path: &[String],
-    lines: Option<(u32, u32)>,
-    page: Option<(u32, u32)>,
-) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    if let Some(title) = title.filter(|t| !t.is_empty()) {
-        names.push(title);
+/// Where a chunk is, as far as a reader needs it to find the place.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Place<'a> {
+    /// Identity of the document within its source.
+    pub uri: &'a str,
+    /// Title of the document.
+    pub title: Option<&'a str>,
+    /// Headings above it, outermost first.
+    pub heading_path: &'a [String],
+    /// Qualified name of the symbol that it is of.
+    pub symbol: Option<&'a str>,
+    /// Who speaks.
+    pub speaker: Option<&'a str>,
+    /// First and last page.
+    pub pages: Option<(u32, u32)>,
+    /// First and last line.
+    pub lines: Option<(u32, u32)>,
+    /// Begin in seconds of a recording.
+    pub time: Option<u64>,
+}
+
+impl Place<'_> {
+    /// A citation a person can read: title, headings, symbol and speaker, then the URI and the place in it.
+    ///
+    /// ```
+    /// use rag_core::provenance::Place;
+    /// let path = ["Guide".to_owned(), "Install".to_owned()];
+    /// let place = Place { uri: "guide.md", title: Some("Guide"), heading_path: &path, lines: Some((10, 14)), ..Place::default() };
+    /// assert_eq!(place.citation(), "Guide > Install (guide.md, lines 10-14)");
+    /// ```
+    pub fn citation(&self) -> String {
+        let mut names: Vec<&str> = self.title.into_iter().collect();
+        names.extend(self.heading_path.iter().map(String::as_str));
+        names.extend(self.symbol.into_iter().chain(self.speaker));
+        names.retain(|name| !name.is_empty());
+        names.dedup();
+        let mut place = self.uri.to_owned();
+        if let Some((first, last)) = self.pages {
+            place.push_str(&range(", page", ", pages", first, last));
+        }
+        if let Some((first, last)) = self.lines {
+            place.push_str(&range(", line", ", lines", first, last));
+        }
+        if let Some(seconds) = self.time {
+            place.push_str(&format!(", {}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60));
+        }
+        if names.is_empty() { place } else { format!("{} ({place})", names.join(" > ")) }
     }
-    names.extend(heading_path.iter().map(String::as_str).filter(|h| !h.is_empty()));
-    names.dedup();
-    let mut place = uri.to_owned();
-    if let Some((first, last)) = page {
-        place.push_str(&range(", page", ", pages", first, last));
-    }
-    if let Some((first, last)) = lines {
-        place.push_str(&range(", line", ", lines", first, last));
-    }
-    if names.is_empty() { place } else { format!("{} ({place})", names.join(" > ")) }
 }
 
 fn range(one: &str, many: &str, first: u32, last: u32) -> String {
@@ -130,11 +150,16 @@ mod tests {
 
     #[test]
     fn a_citation_names_title_headings_and_place() {
-        assert_eq!(citation("a.md", None, &[], None, None), "a.md");
-        assert_eq!(citation("a.md", None, &[], Some((3, 3)), None), "a.md, line 3");
-        assert_eq!(
-            citation("b.pdf", Some("Book"), &["One".into()], None, Some((2, 4))),
-            "Book > One (b.pdf, pages 2-4)"
-        );
+        let file = Place { uri: "a.md", ..Place::default() };
+        assert_eq!(file.citation(), "a.md");
+        assert_eq!(Place { lines: Some((3, 3)), ..file }.citation(), "a.md, line 3");
+        let path = ["One".to_owned()];
+        let book =
+            Place { uri: "b.pdf", title: Some("Book"), heading_path: &path, pages: Some((2, 4)), ..Place::default() };
+        assert_eq!(book.citation(), "Book > One (b.pdf, pages 2-4)");
+        let code = Place { uri: "a.py", symbol: Some("Parser.parse"), lines: Some((7, 9)), ..Place::default() };
+        assert_eq!(code.citation(), "Parser.parse (a.py, lines 7-9)");
+        let talk = Place { uri: "t.vtt", speaker: Some("Ada"), time: Some(3723), ..Place::default() };
+        assert_eq!(talk.citation(), "Ada (t.vtt, 1:02:03)");
     }
 }

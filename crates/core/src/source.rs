@@ -74,6 +74,8 @@ impl FromStr for SourceKind {
 /// How text is cut into chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Chunking {
+    /// By what the format has: symbols, turns, sections; else by headings; else as `recursive`.
+    Structure,
     /// By the heading tree, then by blocks under the token budget.
     Heading,
     /// By paragraphs, sentences and words under the token budget, blind to headings.
@@ -234,10 +236,11 @@ impl SourceOptions {
 
 fn parse_chunking(name: &str) -> Result<Chunking> {
     match name {
+        "structure" => Ok(Chunking::Structure),
         "heading" => Ok(Chunking::Heading),
         "recursive" => Ok(Chunking::Recursive),
         "none" => Ok(Chunking::None),
-        other => Err(unknown_key("chunking", other, &["heading", "recursive", "none"])),
+        other => Err(unknown_key("chunking", other, &["structure", "heading", "recursive", "none"])),
     }
 }
 

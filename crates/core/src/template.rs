@@ -11,7 +11,7 @@ use crate::error::{Error, Result, unknown_key};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// Key of a chunk's metadata: true when title and heading path are so long that its content only fits the window
+/// Key of a chunk's metadata: true when title, heading path and the like are so long that its content only fits the window
 /// without them; whoever renders the chunk then renders [`EmbedFields::without_prefix`].
 pub const PREFIX_CUT: &str = "embed_prefix_cut";
 
@@ -43,6 +43,8 @@ enum Field {
     Content,
     Uri,
     Path,
+    Symbol,
+    Speaker,
 }
 
 const FIELDS: &[(&str, Field)] = &[
@@ -52,6 +54,8 @@ const FIELDS: &[(&str, Field)] = &[
     ("content", Field::Content),
     ("uri", Field::Uri),
     ("path", Field::Path),
+    ("symbol", Field::Symbol),
+    ("speaker", Field::Speaker),
 ];
 
 /// The values a template may name.
@@ -69,6 +73,10 @@ pub struct EmbedFields<'a> {
     pub uri: &'a str,
     /// Document path.
     pub path: Option<&'a str>,
+    /// Qualified name of the symbol.
+    pub symbol: Option<&'a str>,
+    /// Who speaks.
+    pub speaker: Option<&'a str>,
 }
 
 impl Default for EmbedTemplate {
@@ -164,10 +172,10 @@ impl EmbedTemplate {
 }
 
 impl EmbedFields<'_> {
-    /// The same without title and heading path.
+    /// The same without title, heading path, symbol and speaker.
     #[must_use]
     pub fn without_prefix(self) -> Self {
-        Self { title: None, heading_path: &[], ..self }
+        Self { title: None, heading_path: &[], symbol: None, speaker: None, ..self }
     }
 
     /// The title, unless the content is the title and nothing else.
@@ -182,6 +190,8 @@ impl EmbedFields<'_> {
             Field::Content => out.push_str(self.content),
             Field::Uri => out.push_str(self.uri),
             Field::Path => out.push_str(self.path.unwrap_or_default()),
+            Field::Symbol => out.push_str(self.symbol.unwrap_or_default()),
+            Field::Speaker => out.push_str(self.speaker.unwrap_or_default()),
             Field::HeadingPath => {
                 let title = self.title.unwrap_or_default().trim();
                 let skip = usize::from(self.heading_path.first().is_some_and(|h| h.trim() == title));

@@ -13,14 +13,13 @@
 #![deny(missing_docs)]
 
 mod chunk;
-mod detect;
 mod document;
+mod format;
 mod parse;
 mod source;
 mod text;
 
-pub use detect::detect_kind;
-
+use format::Format;
 use rag_core::document::Document;
 use rag_core::error::Result;
 use rag_core::source::{Failure, Item, SourceKind, SourceOptions, SourceSpec};
@@ -52,13 +51,9 @@ pub fn parse_listed(
     content: &[u8],
     counter: &dyn TokenCounter,
 ) -> std::result::Result<Document, Failure> {
-    let built = match kind {
-        SourceKind::Jsonl => document::of_record(options, uri, content, counter),
-        kind => {
-            // The URI of a file is its path: relative to a folder, or the name of a single file.
-            document::of_text(kind, options, uri, Some(uri.to_owned()), content, &Map::new(), counter)
-        }
-    };
+    // The URI of a file is its path: relative to a folder, or the name of a single file.
+    let path = (kind != SourceKind::Jsonl).then(|| uri.to_owned());
+    let built = document::build(Format::of_item(kind), options, uri, path, content, &Map::new(), counter);
     built.map_err(|error| Failure { uri: uri.to_owned(), error })
 }
 
@@ -80,9 +75,12 @@ pub fn parse_inline(
     metadata: &Map<String, Value>,
     counter: &dyn TokenCounter,
 ) -> std::result::Result<Document, Failure> {
-    let built = source::within_limit(content.len() as u64, &options.limits).and_then(|()| match kind {
-        SourceKind::Jsonl => document::of_inline_record(options, uri, content, metadata, counter),
-        kind => document::of_text(kind, options, uri, None, content, metadata, counter),
-    });
+    let built = source::within_limit(content.len() as u64, &options.limits)
+        .and_then(|()| document::build(Format::of_item(kind), options, uri, None, content, metadata, counter));
     built.map_err(|error| Failure { uri: uri.to_owned(), error })
+}
+
+/// The kind of source that some content alone would be, for a command line that was given a file and no kind.
+pub fn detect_kind(path_or_uri: &str, content: &[u8]) -> SourceKind {
+    Format::detect(path_or_uri, content).kind()
 }

@@ -9,7 +9,7 @@
 //! [`rag_core::template::PREFIX_CUT`]). What is stored stays true and
 //! nothing is cut in silence.
 
-use rag_core::document::Document;
+use rag_core::document::{Document, Facts};
 use rag_core::source::SourceOptions;
 use rag_core::template::{EmbedFields, EmbedTemplate};
 use rag_core::tokens::TokenCounter;
@@ -44,6 +44,7 @@ pub struct Room {
 }
 
 /// Measures text for one document.
+#[derive(Clone)]
 pub struct Sizer<'a> {
     counter: &'a dyn TokenCounter,
     template: &'a EmbedTemplate,
@@ -51,6 +52,7 @@ pub struct Sizer<'a> {
     title: Option<String>,
     uri: String,
     path: Option<String>,
+    facts: Facts,
 }
 
 impl<'a> Sizer<'a> {
@@ -63,7 +65,13 @@ impl<'a> Sizer<'a> {
             title: document.title.clone(),
             uri: document.uri.clone(),
             path: document.path.clone(),
+            facts: Facts::default(),
         }
+    }
+
+    /// The same measure for a part of which this is known.
+    pub fn of_part(&self, facts: &Facts) -> Self {
+        Self { facts: facts.clone(), ..self.clone() }
     }
 
     /// Tokens of some text.
@@ -125,6 +133,8 @@ impl<'a> Sizer<'a> {
             content: "x",
             uri: &self.uri,
             path: self.path.as_deref(),
+            symbol: self.facts.symbol.as_deref(),
+            speaker: self.facts.speaker.as_deref(),
         };
         let fields = if cut { fields.without_prefix() } else { fields };
         let rendered = self.template.render(&fields);

@@ -9,7 +9,7 @@
 
 use super::budget::{Context, Room, Sizer};
 use super::{first_of_line, trim};
-use crate::parse::{Block, BlockKind};
+use crate::parse::{Block, BlockKind, Part};
 use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -70,15 +70,46 @@ impl<'a> Cutter<'a> {
             BlockKind::Heading(_) => self.heading(range),
             BlockKind::Fence => self.lines(range, true),
             BlockKind::Lines => self.lines(range, false),
+            BlockKind::Code if block.children.is_empty() => self.lines(range, false),
+            BlockKind::Code => self.blocks(&block.children, range, false),
             BlockKind::Table => self.table(block, range),
-            BlockKind::Container => {
-                for (part, child) in parts(self.text, &block.children, range) {
-                    match child {
-                        Some(child) => self.block(child, part),
-                        None => self.prose(part),
-                    }
-                }
-            }
+            BlockKind::Container => self.blocks(&block.children, range, true),
+        }
+    }
+
+    /// Cuts a part: its beginning goes with the text of its containers, the rest with its own header as well.
+    pub fn part(&mut self, part: &Part, range: Range<usize>) {
+        match &part.context {
+            Some(context) => self.within(context, |cutter| cutter.inside(part, range)),
+            None => self.inside(part, range),
+        }
+    }
+
+    fn inside(&mut self, part: &Part, range: Range<usize>) {
+        if self.whole(&range) {
+            return;
+        }
+        let Some(header) = &part.header else {
+            return self.blocks(&part.blocks, range, part.prose);
+        };
+        let mut pieces = parts(self.text, &part.blocks, range).into_iter();
+        if let Some((first, block)) = pieces.next() {
+            self.between(first, block, part.prose);
+        }
+        self.within(header, |cutter| pieces.for_each(|(piece, block)| cutter.between(piece, block, part.prose)));
+    }
+
+    fn blocks(&mut self, blocks: &[Block], range: Range<usize>, prose: bool) {
+        for (part, block) in parts(self.text, blocks, range) {
+            self.between(part, block, prose);
+        }
+    }
+
+    fn between(&mut self, range: Range<usize>, block: Option<&Block>, prose: bool) {
+        match block {
+            Some(block) => self.block(block, range),
+            None if prose => self.prose(range),
+            None => self.lines(range, false),
         }
     }
 

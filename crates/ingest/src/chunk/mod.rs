@@ -9,20 +9,23 @@
 //! What holds for every chunker: a chunk is an exact slice of the text; spans are in order and do not overlap (but for
 //! an `overlap` that was asked for); every character outside of front matter that is not white space is in a chunk; and no
 //! chunk has more tokens than the budget. [`budget`] says what the budget is, [`cut`] where text may be cut,
-//! [`pack`] what is put together, [`heading`] and [`recursive`] in which order. Must not read bytes or know a format.
+//! [`pack`] what is put together, [`heading`], [`part`] and [`recursive`] in which order. Must not read bytes or know a
+//! format.
 
 mod budget;
 mod cut;
 mod heading;
 mod pack;
+mod part;
 mod positions;
 mod recursive;
 
-use crate::parse::Structure;
+use crate::parse::{Page, Structure, Timed};
 use budget::Sizer;
 use pack::Packed;
 use positions::Positions;
-use rag_core::document::{Chunk, Document};
+use rag_core::document::{Chunk, Document, Facts};
+use rag_core::provenance::Span;
 use rag_core::source::{Chunking, SourceOptions};
 use rag_core::tokens::TokenCounter;
 use serde_json::Value;
@@ -32,14 +35,47 @@ use std::ops::Range;
 pub fn chunk(document: &mut Document, structure: &Structure, options: &SourceOptions, counter: &dyn TokenCounter) {
     let sizer = Sizer::new(document, options, counter);
     let text = document.text.as_str();
+    let overlap = options.overlap as usize;
+    let body = structure.body.clone();
     let packed = match options.chunking {
-        Chunking::Heading => heading::chunk(text, structure, &sizer),
-        Chunking::Recursive => recursive::chunk(text, structure.body.clone(), &sizer, options.overlap as usize),
-        Chunking::None => recursive::whole(text, structure.body.clone(), &sizer, options.truncate),
+        Chunking::Structure if !structure.parts.is_empty() => part::chunk(text, structure, &sizer, overlap),
+        Chunking::Structure | Chunking::Heading => unknown(heading::chunk(text, structure, &sizer)),
+        Chunking::Recursive => unknown(recursive::chunk(text, body, &sizer, overlap)),
+        Chunking::None => unknown(recursive::whole(text, body, &sizer, options.truncate)),
     };
     let positions = Positions::new(text);
-    let chunks = packed.into_iter().map(|packed| finish(text, packed, &positions, counter)).collect();
+    let finish = |(packed, facts)| {
+        let mut chunk = finish(text, packed, &positions, counter);
+        chunk.pages = pages(&structure.pages, &chunk.span);
+        chunk.time = time(&structure.times, &chunk.span);
+        chunk.facts = facts;
+        if chunk.facts.role.is_none() {
+            chunk.facts.role.clone_from(&document.role);
+        }
+        chunk
+    };
+    let chunks = packed.into_iter().map(finish).collect();
     document.chunks = chunks;
+}
+
+fn unknown(packed: Vec<Packed>) -> Vec<(Packed, Facts)> {
+    packed.into_iter().map(|packed| (packed, Facts::default())).collect()
+}
+
+/// First and last page of a span.
+fn pages(pages: &[Page], span: &Span) -> Option<(u32, u32)> {
+    let page_of = |byte: u64| {
+        let after = pages.partition_point(|page| page.start as u64 <= byte);
+        pages.get(after.saturating_sub(1)).map(|page| page.number)
+    };
+    page_of(span.byte_start).zip(page_of(span.byte_end.saturating_sub(1).max(span.byte_start)))
+}
+
+/// From when to when that was said which a span holds a part of.
+fn time(times: &[Timed], span: &Span) -> Option<(u64, u64)> {
+    let first = times.partition_point(|timed| timed.range.end as u64 <= span.byte_start);
+    let said = times[first..].iter().take_while(|timed| (timed.range.start as u64) < span.byte_end);
+    said.map(|timed| (timed.from, timed.to)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
 }
 
 fn finish(text: &str, packed: Packed, positions: &Positions<'_>, counter: &dyn TokenCounter) -> Chunk {

@@ -17,21 +17,27 @@ pub fn chunk(text: &str, body: Range<usize>, sizer: &Sizer<'_>, overlap: usize) 
     let overlap = overlap.min(room.tokens.saturating_sub(1) / 2);
     let tight = Room { tokens: room.tokens - overlap, ..room };
     let mut packed = pack(text, body, sizer, tight);
-    if overlap > 0 {
-        for index in (1..packed.len()).rev() {
-            let before = packed[index - 1].range.clone();
-            let chunk = &mut packed[index];
-            let Some(start) = overlap_start(text, before, sizer, overlap) else {
-                continue;
-            };
-            let count = sizer.count(&text[start..chunk.range.end]);
-            if count <= room.tokens {
-                chunk.range.start = start;
-                chunk.tokens = Some(count);
-            }
+    repeat(text, &mut packed, sizer, room, overlap);
+    packed
+}
+
+/// Makes each chunk after the first begin with about `overlap` tokens of the one before, where `room` allows it.
+pub fn repeat(text: &str, packed: &mut [Packed], sizer: &Sizer<'_>, room: Room, overlap: usize) {
+    if overlap == 0 {
+        return;
+    }
+    for index in (1..packed.len()).rev() {
+        let before = packed[index - 1].range.clone();
+        let chunk = &mut packed[index];
+        let Some(start) = overlap_start(text, before, sizer, overlap) else {
+            continue;
+        };
+        let count = sizer.count(&text[start..chunk.range.end]);
+        if count <= room.tokens {
+            chunk.range.start = start;
+            chunk.tokens = Some(count);
         }
     }
-    packed
 }
 
 /// One chunk of everything; what is larger than the window is cut unless `truncate` says that embedding may do that.

@@ -6,7 +6,8 @@
 //! are off, because it finds them anywhere and not only at the start: a text between two thematic breaks would
 //! vanish. [`super::metadata`] takes front matter off before.
 
-use super::{Block, BlockKind, Heading, Structure};
+use super::{Block, BlockKind, Heading, Parsed, Structure, metadata};
+use crate::text;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::ops::Range;
 
@@ -17,8 +18,26 @@ const MAX_DEPTH: usize = 24;
 /// in the content.
 const MAX_HEADING: usize = 500;
 
+/// Parses a Markdown file with its front matter.
+pub fn parse(bytes: &[u8]) -> Parsed {
+    let repaired = text::repair(bytes);
+    let mut parsed = Parsed {
+        text: repaired.text,
+        repaired_bytes: repaired.repaired_bytes,
+        media_type: "text/markdown".to_owned(),
+        ..Parsed::default()
+    };
+    let (front, body) = metadata::front_matter(&parsed.text);
+    parsed.structure = structure(&parsed.text, body);
+    metadata::describe(&mut parsed, front);
+    if parsed.title.is_none() {
+        parsed.title = parsed.structure.title();
+    }
+    parsed
+}
+
 /// The structure of `text[body]`.
-pub fn parse(text: &str, body: Range<usize>) -> Structure {
+pub fn structure(text: &str, body: Range<usize>) -> Structure {
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES
         | Options::ENABLE_STRIKETHROUGH
@@ -28,7 +47,7 @@ pub fn parse(text: &str, body: Range<usize>) -> Structure {
     for (event, range) in Parser::new_ext(&text[body.clone()], options).into_offset_iter() {
         tree.event(event, range.start + body.start..range.end + body.start);
     }
-    Structure { body, blocks: tree.blocks, headings: tree.headings }
+    Structure { body, blocks: tree.blocks, headings: tree.headings, ..Structure::default() }
 }
 
 #[derive(Default)]
@@ -137,7 +156,7 @@ mod tests {
     use super::*;
 
     fn headings(text: &str) -> Vec<(u8, String, bool)> {
-        let structure = parse(text, 0..text.len());
+        let structure = structure(text, 0..text.len());
         structure.headings.into_iter().map(|h| (h.level, h.text, h.nested)).collect()
     }
 
@@ -166,13 +185,13 @@ mod tests {
     fn thematic_breaks_hide_nothing() {
         let text = "a\n\n---\n\n# b\n\n---\n\nc\n";
         assert_eq!(headings(text).len(), 1);
-        assert_eq!(parse(text, 0..text.len()).blocks.len(), 5);
+        assert_eq!(structure(text, 0..text.len()).blocks.len(), 5);
     }
 
     #[test]
     fn spans_refer_to_the_whole_text() {
         let text = "skipped\n# H\n";
-        assert_eq!(parse(text, 8..text.len()).headings[0].start, 8);
+        assert_eq!(structure(text, 8..text.len()).headings[0].start, 8);
     }
 
     #[test]
@@ -181,6 +200,6 @@ mod tests {
         fn depth(blocks: &[Block]) -> usize {
             blocks.iter().map(|b| 1 + depth(&b.children)).max().unwrap_or(0)
         }
-        assert_eq!(depth(&parse(&text, 0..text.len()).blocks), MAX_DEPTH);
+        assert_eq!(depth(&structure(&text, 0..text.len()).blocks), MAX_DEPTH);
     }
 }

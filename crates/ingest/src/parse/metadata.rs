@@ -6,8 +6,8 @@
 //! table: anything else is ordinary text, because losing text to a guess is worse than missing a title. The same
 //! names (title, language, time of publication) mean the same in front matter, in a record and in metadata given by the caller.
 
+use super::Parsed;
 use crate::text::{map_without_nul, without_nul};
-use rag_core::document::Document;
 use serde_json::{Map, Value};
 use std::ops::Range;
 use time::format_description::well_known::Rfc3339;
@@ -85,16 +85,16 @@ fn toml_times(table: Map<String, Value>) -> Map<String, Value> {
     table.into_iter().map(|(k, v)| (k, mend(v))).collect()
 }
 
-/// Moves the fields that every format shares from `table` into the document, and the rest into its metadata.
+/// Moves the fields that every format shares from `table` into what was parsed, and the rest into its metadata.
 ///
 /// A value that cannot be used (a date that is none) stays in the metadata under its own name.
-pub fn describe(document: &mut Document, table: Map<String, Value>) {
+pub fn describe(parsed: &mut Parsed, table: Map<String, Value>) {
     let mut table = map_without_nul(table);
     if let Some(title) = take_text(&mut table, &["title"]) {
-        document.title = Some(title.chars().take(MAX_TITLE).collect());
+        parsed.title = Some(title.chars().take(MAX_TITLE).collect());
     }
     if let Some(language) = take_text(&mut table, LANGUAGE_KEYS) {
-        document.language = Some(language);
+        parsed.language = Some(language);
     }
     let dated = PUBLISHED_KEYS.iter().find_map(|key| {
         let time = table.get(*key).and_then(Value::as_str).and_then(rfc3339)?;
@@ -102,9 +102,9 @@ pub fn describe(document: &mut Document, table: Map<String, Value>) {
     });
     if let Some((key, time)) = dated {
         table.shift_remove(key);
-        document.published_at = Some(time);
+        parsed.published_at = Some(time);
     }
-    document.metadata.extend(table);
+    parsed.metadata.extend(table);
 }
 
 fn take_text(table: &mut Map<String, Value>, keys: &[&str]) -> Option<String> {
@@ -165,11 +165,11 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn described(text: &str) -> (Document, usize) {
+    fn described(text: &str) -> (Parsed, usize) {
         let (table, rest) = front_matter(text);
-        let mut document = Document::default();
-        describe(&mut document, table);
-        (document, rest.start)
+        let mut parsed = Parsed::default();
+        describe(&mut parsed, table);
+        (parsed, rest.start)
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
             "---\na: &x [1]\nb: *y\n---\n", // unknown alias
         ] {
             let (d, rest) = described(text);
-            assert_eq!((d, rest), (Document::default(), 0), "{text:?}");
+            assert_eq!((d, rest), (Parsed::default(), 0), "{text:?}");
         }
     }
 

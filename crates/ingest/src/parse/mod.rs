@@ -11,6 +11,11 @@ pub mod metadata;
 pub mod plain;
 pub mod record;
 
+use crate::format::Format;
+use rag_core::document::Facts;
+use rag_core::error::Result;
+use rag_core::source::SourceOptions;
+use serde_json::{Map, Value};
 use std::ops::Range;
 
 /// What a block is, as far as cutting it is concerned.
@@ -28,6 +33,8 @@ pub enum BlockKind {
     Table,
     /// A list, list item, quote or footnote: its children are blocks.
     Container,
+    /// Code: its children are what must not be cut while it fits, and it may be cut at its lines between them.
+    Code,
 }
 
 /// A block.
@@ -63,6 +70,76 @@ pub struct Structure {
     pub blocks: Vec<Block>,
     /// All headings, in order.
     pub headings: Vec<Heading>,
+    /// Parts that are chunked each on its own, in order and apart; empty where headings and blocks say it all.
+    pub parts: Vec<Part>,
+    /// Where pages begin, in order.
+    pub pages: Vec<Page>,
+    /// When what was said, in order of the text.
+    pub times: Vec<Timed>,
+}
+
+/// A part of the text that is never mixed with another in one chunk: a symbol, a turn of a speaker, a post.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Bytes of the text.
+    pub range: Range<usize>,
+    /// Titles above it, outermost first.
+    pub path: Vec<String>,
+    /// Blocks of it, at which it is cut when it does not fit.
+    pub blocks: Vec<Block>,
+    /// Whether text between blocks is prose; else it is lines.
+    pub prose: bool,
+    /// Text of its containers that goes with every chunk of it: the header of the class around a method.
+    pub context: Option<String>,
+    /// What goes, instead, with every chunk after the first: the same and its own header.
+    pub header: Option<String>,
+    /// What is known about it.
+    pub facts: Facts,
+}
+
+/// The beginning of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    /// First byte.
+    pub start: usize,
+    /// Its number, from 1.
+    pub number: u32,
+}
+
+/// Something said at a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Timed {
+    /// Bytes of the text.
+    pub range: Range<usize>,
+    /// Begin in milliseconds.
+    pub from: u64,
+    /// End in milliseconds.
+    pub to: u64,
+}
+
+/// What a parser makes of bytes: the text that is stored, its structure, and what the content says about itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Parsed {
+    /// Valid UTF-8 without NUL, byte-order mark or CR; all ranges refer to it.
+    pub text: String,
+    /// Bytes of the original that were repaired.
+    pub repaired_bytes: u64,
+    /// Blocks, headings, parts.
+    pub structure: Structure,
+    /// IANA media type.
+    pub media_type: String,
+    /// Key of its own.
+    pub external_id: Option<String>,
+    /// Title.
+    pub title: Option<String>,
+    /// BCP 47 language.
+    pub language: Option<String>,
+    /// RFC 3339 time of publication.
+    pub published_at: Option<String>,
+    /// Content role of the whole.
+    pub role: Option<String>,
+    /// What else it says about itself.
+    pub metadata: Map<String, Value>,
 }
 
 impl Structure {
@@ -71,6 +148,16 @@ impl Structure {
         let first = self.headings.iter().find(|h| h.level == 1 && !h.nested && !h.text.is_empty());
         first.map(|h| h.text.clone())
     }
+}
+
+/// Parses the bytes of one document; `path` is what its name may tell.
+pub fn parse(format: Format, path: &str, bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
+    let _ = path;
+    Ok(match format {
+        Format::Text => plain::parse(bytes, options),
+        Format::Markdown => markdown::parse(bytes),
+        Format::Record => record::document(bytes, options)?,
+    })
 }
 
 #[cfg(test)]

@@ -10,9 +10,10 @@
 //! memory of its text, and what one record does to a listing happens to all of them.
 
 use super::metadata::{rfc3339, scalar};
+use super::{Parsed, plain};
 use crate::text::{map_without_nul, repair};
 use rag_core::error::{Error, Kind, Result};
-use rag_core::source::FieldMap;
+use rag_core::source::{FieldMap, SourceOptions};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -42,6 +43,27 @@ const QUOTED: usize = 80;
 /// Fields that mean something when the options name no other.
 const USUAL_KEYS: &[&str] = &["external_id", "_id", "id"];
 const USUAL_TEXTS: &[&str] = &["text", "content", "body"];
+
+/// The document of a record.
+pub fn document(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
+    let record = parse(bytes, &options.fields)?;
+    // Strings of a record may hold CR and (as an escape) NUL although the line itself does not.
+    // A record that is nothing but a title is found by it.
+    let said = Some(&record.text).filter(|t| !t.trim().is_empty()).or(record.title.as_ref()).unwrap_or(&record.text);
+    let body = repair(said.as_bytes());
+    Ok(Parsed {
+        structure: plain::structure(&body.text, options),
+        text: body.text,
+        repaired_bytes: record.repaired_bytes + body.repaired_bytes,
+        media_type: "text/plain".to_owned(),
+        external_id: record.external_id,
+        title: record.title,
+        language: record.language,
+        published_at: record.published_at,
+        metadata: record.metadata,
+        ..Parsed::default()
+    })
+}
 
 /// The key of a record, if it has one. Fails as [`parse`] does when there is no JSON object or no text in it.
 pub fn key(bytes: &[u8], fields: &FieldMap) -> Result<Option<String>> {

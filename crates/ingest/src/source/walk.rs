@@ -9,6 +9,7 @@
 //! git: their target is listed where it really is, and no loop can arise.
 
 use super::confine::{Location, read_at_most};
+use crate::format::Format;
 use globset::{GlobSet, GlobSetBuilder};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rag_core::error::{Error, Kind, Result};
@@ -21,7 +22,9 @@ const MAX_GITIGNORE: u64 = 1 << 20;
 
 /// Which files to take.
 pub struct Rules {
-    take: GlobSet,
+    kind: SourceKind,
+    /// What the options name; `None` for what is usual.
+    named: Option<GlobSet>,
     leave: Gitignore,
 }
 
@@ -30,15 +33,8 @@ impl Rules {
     ///
     /// `ignore` has the syntax of `.gitignore`.
     pub fn new(kind: SourceKind, options: &SourceOptions) -> Result<Self> {
-        let usual = match kind {
-            SourceKind::Markdown => "*.{md,markdown,mdown,mkd}",
-            SourceKind::Text => "*.{txt,text,rst,adoc,org,log}",
-            SourceKind::Jsonl => "*.{jsonl,ndjson}",
-        };
-        let usual = [usual.to_owned()];
-        let globs: &[String] = if options.glob.is_empty() { &usual } else { &options.glob };
         let mut take = GlobSetBuilder::new();
-        for glob in globs {
+        for glob in &options.glob {
             take.add(file_glob(glob)?);
         }
         let mut leave = GitignoreBuilder::new("");
@@ -46,9 +42,22 @@ impl Rules {
             leave.add_line(None, glob).map_err(|e| bad_glob("ignore", glob, &e.to_string()))?;
         }
         Ok(Self {
-            take: take.build().map_err(|e| bad_glob("glob", &globs.join(", "), &e.to_string()))?,
+            kind,
+            named: (!options.glob.is_empty())
+                .then(|| take.build().map_err(|e| bad_glob("glob", &options.glob.join(", "), &e.to_string())))
+                .transpose()?,
             leave: leave.build().map_err(|e| bad_glob("ignore", &options.ignore.join(", "), &e.to_string()))?,
         })
+    }
+}
+
+impl Rules {
+    /// Whether a file is taken for its name.
+    fn takes(&self, path: &Path) -> bool {
+        match &self.named {
+            Some(globs) => globs.is_match(path),
+            None => Format::of_name(&path.to_string_lossy()).is_some_and(|format| format.is_of(self.kind)),
+        }
     }
 }
 
@@ -80,7 +89,7 @@ pub fn walk(
             continue;
         };
         let path = level.path.join(&name);
-        if ignored(&levels, rules, &path, folder) || (!folder && !rules.take.is_match(&path)) {
+        if ignored(&levels, rules, &path, folder) || (!folder && !rules.takes(&path)) {
             continue;
         }
         // Without exact bytes the file could not be named again, neither here nor in the database.

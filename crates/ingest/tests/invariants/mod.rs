@@ -92,6 +92,8 @@ pub fn check(document: &Document, options: &SourceOptions, counter: &dyn TokenCo
                 content: &chunk.content,
                 uri: &document.uri,
                 path: document.path.as_deref(),
+                symbol: chunk.facts.symbol.as_deref(),
+                speaker: chunk.facts.speaker.as_deref(),
             };
             let cut = chunk.metadata.contains_key(PREFIX_CUT);
             let fields = if cut { fields.without_prefix() } else { fields };
