@@ -6,6 +6,7 @@
 //! `rag.add_source` and not in the middle of the night in a sync. The engine receives the same struct and may rely on
 //! it. Nothing here reads a file.
 
+use crate::document::Version;
 use crate::error::{Error, Kind, Result, unknown_key};
 use crate::template::EmbedTemplate;
 use serde::{Deserialize, Serialize};
@@ -21,15 +22,17 @@ pub enum SourceKind {
     Markdown,
     /// One JSON object per line: a file.
     Jsonl,
+    /// The files of a commit: a git repository.
+    Git,
 }
 
 /// Kinds that have a name but no reader yet.
 const PLANNED_KINDS: &[&str] =
-    &["code", "config", "pdf", "html", "article", "zip", "git", "forum", "issues", "blog", "transcript", "table"];
+    &["code", "config", "pdf", "html", "article", "zip", "forum", "issues", "blog", "transcript", "table"];
 
 impl SourceKind {
     /// All kinds that can be ingested.
-    pub const ALL: [SourceKind; 3] = [SourceKind::Text, SourceKind::Markdown, SourceKind::Jsonl];
+    pub const ALL: [SourceKind; 4] = [SourceKind::Text, SourceKind::Markdown, SourceKind::Jsonl, SourceKind::Git];
 
     /// The name used in SQL.
     pub fn name(self) -> &'static str {
@@ -37,6 +40,7 @@ impl SourceKind {
             SourceKind::Text => "text",
             SourceKind::Markdown => "markdown",
             SourceKind::Jsonl => "jsonl",
+            SourceKind::Git => "git",
         }
     }
 }
@@ -47,7 +51,9 @@ impl SourceKind {
         match name.parse() {
             Ok(Self::Jsonl) => Err(Error::unsupported("kind \"jsonl\" cannot be ingested inline")
                 .with_hint("Call rag.ingest once for each record, or add the file as a source.")),
-            Ok(kind) => Ok(kind),
+            Ok(kind @ (Self::Text | Self::Markdown)) => Ok(kind),
+            Ok(kind) => Err(Error::unsupported(format!("kind \"{}\" is no kind of one document", kind.name()))
+                .with_hint("Add it as a source with rag.add_source.")),
             Err(_) => Err(Self::unknown("kind", name, &[Self::Text, Self::Markdown])),
         }
     }
@@ -138,6 +144,10 @@ pub struct SourceOptions {
     pub ignore: Vec<String>,
     /// Fields of a JSON record.
     pub fields: FieldMap,
+    /// Branch, tag or commit of a repository; `None` for HEAD.
+    pub reference: Option<String>,
+    /// Hash, or its beginning, that the commit must have.
+    pub expect_commit: Option<String>,
     /// Limits.
     pub limits: Limits,
 }
@@ -150,6 +160,7 @@ impl SourceOptions {
                 SourceKind::Text => Chunking::Recursive,
                 SourceKind::Markdown => Chunking::Heading,
                 SourceKind::Jsonl => Chunking::Recursive,
+                SourceKind::Git => Chunking::Structure,
             },
             chunk_tokens: 200,
             overlap: 0,
@@ -159,6 +170,8 @@ impl SourceOptions {
             glob: Vec::new(),
             ignore: Vec::new(),
             fields: FieldMap::default(),
+            reference: None,
+            expect_commit: None,
             limits: Limits::default(),
         }
     }
@@ -178,6 +191,8 @@ impl SourceOptions {
             "glob",
             "ignore",
             "fields",
+            "ref",
+            "expect_commit",
             "limits",
         ];
         const PLANNED: &[&str] = &["keep_raw", "keep_versions", "roles", "password"];
@@ -198,6 +213,8 @@ impl SourceOptions {
                 "glob" => parsed.glob = strings(key, value)?,
                 "ignore" => parsed.ignore = strings(key, value)?,
                 "fields" => parsed.fields = parse_fields(value)?,
+                "ref" => parsed.reference = Some(reference(string(key, value)?)?),
+                "expect_commit" => parsed.expect_commit = Some(commit(string(key, value)?)?),
                 "limits" => parsed.limits = parse_limits(value)?,
                 planned if PLANNED.contains(&planned) => {
                     return Err(Error::unsupported(format!("option \"{planned}\" is not supported yet")));
@@ -230,8 +247,30 @@ impl SourceOptions {
         if kind == SourceKind::Jsonl && (!parsed.glob.is_empty() || !parsed.ignore.is_empty()) {
             return Err(Error::invalid("options \"glob\" and \"ignore\" do not apply to kind \"jsonl\""));
         }
+        if let Some(key) = ["ref", "expect_commit"].into_iter().find(|key| object.contains_key(*key))
+            && kind != SourceKind::Git
+        {
+            return Err(Error::invalid(format!("option \"{key}\" does not apply to kind \"{}\"", kind.name())));
+        }
         Ok(parsed)
     }
+}
+
+/// A name that a branch, tag or commit can have. What git itself says of it comes when the repository is open.
+fn reference(name: &str) -> Result<String> {
+    let bad = name.is_empty() || name.starts_with('-') || name.chars().any(|c| c.is_whitespace() || c.is_control());
+    match bad {
+        true => Err(Error::invalid(format!("\"ref\" names no branch, tag or commit: \"{name}\""))),
+        false => Ok(name.to_owned()),
+    }
+}
+
+fn commit(hash: &str) -> Result<String> {
+    let hash = hash.to_ascii_lowercase();
+    if (7..=64).contains(&hash.len()) && hash.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Ok(hash);
+    }
+    Err(Error::invalid(format!("\"expect_commit\" must be 7 to 64 hexadecimal digits, not \"{hash}\"")))
 }
 
 fn parse_chunking(name: &str) -> Result<Chunking> {
@@ -320,6 +359,36 @@ pub enum Place {
         /// Bytes of the line without its end.
         length: u64,
     },
+    /// A file of a commit.
+    Blob {
+        /// Path in the repository.
+        path: String,
+        /// Hash of the object.
+        blob: String,
+        /// Hash of the commit.
+        commit: String,
+    },
+}
+
+/// The bytes of an item, and what is known of where they came from.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Content {
+    /// The bytes.
+    #[serde(with = "serde_bytes")]
+    pub bytes: Vec<u8>,
+    /// Where they came from.
+    pub origin: Origin,
+}
+
+/// Where the bytes of a document came from. It is said by who acquired them and not by who parses them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Path within the source, for files.
+    pub path: Option<String>,
+    /// Which version of the source they are of.
+    pub version: Version,
+    /// What else the source says.
+    pub metadata: serde_json::Map<String, Value>,
 }
 
 /// One document that a source holds, found by listing it.

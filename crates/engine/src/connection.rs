@@ -10,7 +10,7 @@ use crate::inference::Job;
 use crate::serve::Engine;
 use crate::task::Task;
 use rag_core::protocol::{Answer, Embeddings, Input, ModelSpec, PROTOCOL_VERSION, Priority, Reply, Request};
-use rag_core::source::{Item, SourceSpec};
+use rag_core::source::{Content, Item, Origin, SourceSpec};
 use rag_core::{Error, Kind, Result};
 use std::collections::VecDeque;
 use std::os::unix::net::UnixStream;
@@ -104,6 +104,7 @@ fn handle(engine: &Engine, stream: &Arc<UnixStream>, request: Request) -> Outcom
         Request::Parse { kind, options, uri, content, metadata, model } => {
             engine.models.get(&model)?;
             let seconds = options.limits.max_seconds;
+            let content = Content { bytes: content, origin: Origin::default() };
             let task = Task::Parse { kind, options, uri, content, given: Some(metadata) };
             engine.workers.parse(&task, seconds, &model, stream)
         }

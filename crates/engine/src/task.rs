@@ -9,7 +9,7 @@
 
 use rag_core::document::Document;
 use rag_core::protocol::MAX_FRAME;
-use rag_core::source::{Failure, Item, Place, SourceKind, SourceOptions, SourceSpec};
+use rag_core::source::{Content, Failure, Item, Place, SourceKind, SourceOptions, SourceSpec};
 use rag_core::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -53,9 +53,8 @@ pub enum Task {
         options: SourceOptions,
         /// Identity of the document.
         uri: String,
-        /// The bytes.
-        #[serde(with = "serde_bytes")]
-        content: Vec<u8>,
+        /// The bytes, and where they came from.
+        content: Content,
         /// Metadata given with inline content; `None` for an item of a source.
         given: Option<Map<String, Value>>,
     },
@@ -76,7 +75,7 @@ pub enum Said {
     /// The listing is complete.
     Listed,
     /// Bytes of an item.
-    Content(#[serde(with = "serde_bytes")] Vec<u8>),
+    Content(Content),
     /// The document.
     Document(Box<Document>),
     /// The task failed.
@@ -118,9 +117,11 @@ impl Task {
             Task::List { .. } => PAGE_ITEMS * ITEM_BYTES,
             Task::Fetch { source, item } => match item.place {
                 Place::Record { length, .. } => length.min(source.options.limits.max_document_bytes) + ENVELOPE,
-                Place::File { .. } => source.options.limits.max_document_bytes.saturating_add(ENVELOPE),
+                Place::File { .. } | Place::Blob { .. } => {
+                    source.options.limits.max_document_bytes.saturating_add(ENVELOPE)
+                }
             },
-            Task::Parse { content, .. } => PARSED_BASE + PARSED_FACTOR.saturating_mul(content.len() as u64),
+            Task::Parse { content, .. } => PARSED_BASE + PARSED_FACTOR.saturating_mul(content.bytes.len() as u64),
         };
         wanted.min(MAX_FRAME as u64)
     }
@@ -188,7 +189,7 @@ mod tests {
             kind: SourceKind::Text,
             options: SourceOptions::defaults(SourceKind::Text),
             uri: "u".into(),
-            content: vec![b'x'; bytes],
+            content: Content { bytes: vec![b'x'; bytes], ..Content::default() },
             given: None,
         }
     }
@@ -206,7 +207,7 @@ mod tests {
         let document = |uri: &str| Said::Document(Box::new(Document { uri: uri.to_owned(), ..Document::default() }));
         assert!(parse(1).is_answered_by(&document("u")));
         assert!(!parse(1).is_answered_by(&document("v")));
-        assert!(!parse(1).is_answered_by(&Said::Content(Vec::new())));
+        assert!(!parse(1).is_answered_by(&Said::Content(Content::default())));
     }
 
     #[test]

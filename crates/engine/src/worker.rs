@@ -130,7 +130,7 @@ fn answer(tokenizer: Option<&Tokenizer>, task: &Task, output: &mut File) -> Resu
         (Task::Fetch { source, item }, None) => Ok(Said::Content(rag_ingest::fetch(source, item)?)),
         (Task::Parse { kind, options, uri, content, given }, Some(tokenizer)) => {
             let document = match given {
-                Some(metadata) => rag_ingest::parse_inline(*kind, options, uri, content, metadata, tokenizer),
+                Some(metadata) => rag_ingest::parse_inline(*kind, options, uri, &content.bytes, metadata, tokenizer),
                 None => rag_ingest::parse_listed(*kind, options, uri, content, tokenizer),
             };
             document.map(|d| Said::Document(Box::new(d))).map_err(|failure| failure.error)

@@ -148,8 +148,13 @@ impl Pool {
             Some(Ok(_)) => return Ok(Some(failed(&item.uri, out_of_turn(&fetch)))),
             Some(Err(error)) => return Ok(Some(failed(&item.uri, error))),
         };
-        let (kind, options, uri) = (source.kind, source.options.clone(), item.uri.clone());
-        self.document(&Task::Parse { kind, options, uri, content, given: None }, model, budget, peer)
+        let (kind, options, uri, origin) =
+            (source.kind, source.options.clone(), item.uri.clone(), content.origin.clone());
+        let read = self.document(&Task::Parse { kind, options, uri, content, given: None }, model, budget, peer)?;
+        Ok(read.map(|reply| match reply {
+            Reply::Document(Ok(document)) => Reply::Document(Ok(Box::new(rag_ingest::with_origin(*document, &origin)))),
+            other => other,
+        }))
     }
 
     /// Has a [`Task::Parse`] done within `seconds`; otherwise as [`Pool::read`].

@@ -15,7 +15,8 @@ use rag_core::source::SourceOptions;
 use rag_core::tokens::TokenCounter;
 use serde_json::{Map, Value};
 
-/// The document of some bytes; `given` overrides what they say about themselves.
+/// The document of some bytes; `given` overrides what they say about themselves, and its name may tell what
+/// they are.
 pub fn build(
     format: Format,
     options: &SourceOptions,
@@ -25,7 +26,7 @@ pub fn build(
     given: &Map<String, Value>,
     counter: &dyn TokenCounter,
 ) -> Result<Document> {
-    let mut parsed = parse::parse(format, uri, bytes, options)?;
+    let mut parsed = parse::parse(format, path.as_deref().unwrap_or(uri), bytes, options)?;
     metadata::describe(&mut parsed, given.clone());
     let mut document = Document {
         uri: uri.to_owned(),

@@ -39,18 +39,22 @@ impl Format {
         EXTENSIONS.iter().find(|(names, _)| names.contains(&extension.as_str())).map(|(_, format)| *format)
     }
 
-    /// The format of a document that a source of `kind` holds.
-    pub fn of_item(kind: SourceKind) -> Self {
+    /// The format of a document that a source of `kind` holds: what the kind says, or what its name and content do.
+    pub fn of_item(kind: SourceKind, name: &str, content: &[u8]) -> Self {
         match kind {
             SourceKind::Text => Format::Text,
             SourceKind::Markdown => Format::Markdown,
             SourceKind::Jsonl => Format::Record,
+            SourceKind::Git => Self::of_name(name).unwrap_or_else(|| Self::detect(name, content)),
         }
     }
 
     /// Whether a folder of `kind` takes a file of this format when no glob says otherwise.
     pub fn is_of(self, kind: SourceKind) -> bool {
-        self == Self::of_item(kind)
+        match kind {
+            SourceKind::Git => true,
+            kind => self.kind() == kind,
+        }
     }
 }
 

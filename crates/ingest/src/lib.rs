@@ -22,7 +22,7 @@ mod text;
 use format::Format;
 use rag_core::document::Document;
 use rag_core::error::Result;
-use rag_core::source::{Failure, Item, SourceKind, SourceOptions, SourceSpec};
+use rag_core::source::{Content, Failure, Item, Origin, SourceKind, SourceOptions, SourceSpec};
 use rag_core::tokens::TokenCounter;
 use serde_json::{Map, Value};
 
@@ -39,22 +39,30 @@ pub fn list(spec: &SourceSpec, emit: &mut dyn FnMut(Vec<Item>, Vec<Failure>) -> 
 /// A file that changed since it was listed is read as it is now, and the document carries the hash of what was read; a
 /// record whose bytes changed is a failure, because its offset means nothing any more. Looks into nothing: this is
 /// what a process without parsers may do.
-pub fn fetch(spec: &SourceSpec, item: &Item) -> Result<Vec<u8>> {
+pub fn fetch(spec: &SourceSpec, item: &Item) -> Result<Content> {
     source::read(spec, item)
 }
 
-/// Parses and chunks the bytes that [`fetch`] returned for the item `uri`. Opens nothing.
+/// Parses and chunks the content that [`fetch`] returned for the item `uri`. Opens nothing.
 pub fn parse_listed(
     kind: SourceKind,
     options: &SourceOptions,
     uri: &str,
-    content: &[u8],
+    content: &Content,
     counter: &dyn TokenCounter,
 ) -> std::result::Result<Document, Failure> {
-    // The URI of a file is its path: relative to a folder, or the name of a single file.
-    let path = (kind != SourceKind::Jsonl).then(|| uri.to_owned());
-    let built = document::build(Format::of_item(kind), options, uri, path, content, &Map::new(), counter);
-    built.map_err(|error| Failure { uri: uri.to_owned(), error })
+    let origin = &content.origin;
+    let name = origin.path.as_deref().unwrap_or(uri);
+    let format = Format::of_item(kind, name, &content.bytes);
+    let built = document::build(format, options, uri, origin.path.clone(), &content.bytes, &origin.metadata, counter);
+    built.map(|document| with_origin(document, origin)).map_err(|error| Failure { uri: uri.to_owned(), error })
+}
+
+/// Says of a document where its bytes came from. Whoever parsed it does not know, and is not to be asked.
+pub fn with_origin(mut document: Document, origin: &Origin) -> Document {
+    document.path.clone_from(&origin.path);
+    document.version.clone_from(&origin.version);
+    document
 }
 
 /// [`fetch`] and [`parse_listed`] in one process.
@@ -75,8 +83,10 @@ pub fn parse_inline(
     metadata: &Map<String, Value>,
     counter: &dyn TokenCounter,
 ) -> std::result::Result<Document, Failure> {
-    let built = source::within_limit(content.len() as u64, &options.limits)
-        .and_then(|()| document::build(Format::of_item(kind), options, uri, None, content, metadata, counter));
+    let built = source::within_limit(content.len() as u64, &options.limits).and_then(|()| {
+        let format = Format::of_item(kind, uri, content);
+        document::build(format, options, uri, None, content, metadata, counter)
+    });
     built.map_err(|error| Failure { uri: uri.to_owned(), error })
 }
 

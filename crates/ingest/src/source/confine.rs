@@ -66,6 +66,11 @@ impl Location {
         Ok(location)
     }
 
+    /// Its canonical path, for what can only open by name.
+    pub fn canonical(&self) -> &Path {
+        &self.path
+    }
+
     /// What is at `relative`, links followed.
     pub fn metadata(&self, relative: &Path) -> io::Result<Metadata> {
         self.resolve(relative, |dir, path| dir.metadata(path))

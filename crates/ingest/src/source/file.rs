@@ -6,7 +6,7 @@ use super::confine::{Location, read_at_most};
 use super::{Pages, Source, walk, within_limit};
 use rag_core::error::{Error, Kind, Result};
 use rag_core::provenance::ContentHash;
-use rag_core::source::{Failure, Item, Place, SourceSpec};
+use rag_core::source::{Content, Failure, Item, Origin, Place, SourceSpec};
 use std::path::{Component, Path};
 
 /// Files of a source.
@@ -66,14 +66,16 @@ impl Source for Files<'_> {
         })
     }
 
-    fn read(&self, item: &Item) -> Result<Vec<u8>> {
+    fn read(&self, item: &Item) -> Result<Content> {
         let Place::File { path } = &item.place else {
             return Err(Error::internal(format!("item \"{}\" of a file source is no file", item.uri)));
         };
         if !Path::new(path).components().all(|c| matches!(c, Component::Normal(_))) {
             return Err(Error::new(Kind::Forbidden, format!("path \"{path}\" leads outside of its source")));
         }
-        self.bytes(path, &item.uri)
+        // The URI of a file is its path: relative to a folder, or the name of a single file.
+        let origin = Origin { path: Some(item.uri.clone()), ..Origin::default() };
+        Ok(Content { bytes: self.bytes(path, &item.uri)?, origin })
     }
 }
 

@@ -15,7 +15,7 @@ use super::{Pages, Source, within_limit};
 use crate::parse::record;
 use rag_core::error::{Error, Kind, Result};
 use rag_core::provenance::ContentHash;
-use rag_core::source::{Failure, Item, Place, SourceSpec};
+use rag_core::source::{Content, Failure, Item, Origin, Place, SourceSpec};
 use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -90,7 +90,7 @@ impl Source for Records<'_> {
         Ok(())
     }
 
-    fn read(&self, item: &Item) -> Result<Vec<u8>> {
+    fn read(&self, item: &Item) -> Result<Content> {
         let Place::Record { offset, length } = item.place else {
             return Err(Error::internal(format!("item \"{}\" of a jsonl source is no record", item.uri)));
         };
@@ -103,7 +103,7 @@ impl Source for Records<'_> {
             let message = format!("\"{}\" changed since it was listed", item.uri);
             return Err(Error::new(Kind::Io, message).with_hint("Run the sync again."));
         }
-        Ok(bytes)
+        Ok(Content { bytes, origin: Origin::default() })
     }
 }
 

@@ -8,12 +8,13 @@
 
 mod confine;
 mod file;
+mod git;
 mod jsonl;
 mod walk;
 
 use confine::Location;
 use rag_core::error::{Error, Kind, Result};
-use rag_core::source::{Failure, Item, Limits, SourceKind, SourceSpec};
+use rag_core::source::{Content, Failure, Item, Limits, SourceKind, SourceSpec};
 
 /// Items and failures of one page.
 const PAGE: usize = 1000;
@@ -30,7 +31,7 @@ trait Source {
     fn list(&self, pages: &mut Pages<'_, '_>) -> Result<()>;
 
     /// The bytes of one item, no more than the limit.
-    fn read(&self, item: &Item) -> Result<Vec<u8>>;
+    fn read(&self, item: &Item) -> Result<Content>;
 }
 
 /// Lists a source.
@@ -42,7 +43,7 @@ pub fn list(spec: &SourceSpec, emit: &mut Emit<'_>) -> Result<()> {
 }
 
 /// The bytes of one item.
-pub fn read(spec: &SourceSpec, item: &Item) -> Result<Vec<u8>> {
+pub fn read(spec: &SourceSpec, item: &Item) -> Result<Content> {
     open(spec)?.read(item)
 }
 
@@ -50,6 +51,7 @@ fn open(spec: &SourceSpec) -> Result<Box<dyn Source + '_>> {
     let location = Location::open(spec)?;
     Ok(match spec.kind {
         SourceKind::Jsonl => Box::new(jsonl::Records::new(spec, location)?),
+        SourceKind::Git => Box::new(git::Repository::new(spec, &location)?),
         SourceKind::Text | SourceKind::Markdown => Box::new(file::Files::new(spec, location)?),
     })
 }

@@ -52,8 +52,13 @@ impl Rules {
 }
 
 impl Rules {
+    /// Whether the options leave an entry out.
+    pub fn leaves(&self, path: &Path, folder: bool) -> bool {
+        self.leave.matched(path, folder).is_ignore()
+    }
+
     /// Whether a file is taken for its name.
-    fn takes(&self, path: &Path) -> bool {
+    pub fn takes(&self, path: &Path) -> bool {
         match &self.named {
             Some(globs) => globs.is_match(path),
             None => Format::of_name(&path.to_string_lossy()).is_some_and(|format| format.is_of(self.kind)),
@@ -110,7 +115,7 @@ pub fn walk(
 }
 
 fn ignored(levels: &[Level], rules: &Rules, path: &Path, folder: bool) -> bool {
-    if rules.leave.matched(path, folder).is_ignore() {
+    if rules.leaves(path, folder) {
         return true;
     }
     // The innermost file that says something wins.
@@ -157,7 +162,8 @@ fn gitignore(location: &Location, folder: &Path) -> Gitignore {
     builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
 
-fn unnameable(path: &Path, folder: bool) -> Failure {
+/// The failure of an entry whose name is no text.
+pub fn unnameable(path: &Path, folder: bool) -> Failure {
     let mut uri = String::new();
     for part in path.as_os_str().as_encoded_bytes().utf8_chunks() {
         uri.push_str(part.valid());
