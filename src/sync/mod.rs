@@ -164,7 +164,14 @@ fn finish(run: Run, source: &Source) -> Result<()> {
 
 fn spec_of(source: &Source, allowed_paths: Vec<String>) -> Result<SourceSpec> {
     let (kind, options) = source.parsed()?;
-    Ok(SourceSpec { kind, location: source.location.clone(), options, allowed_paths })
+    Ok(SourceSpec {
+        kind,
+        location: source.location.clone(),
+        options,
+        allowed_paths,
+        allowed_hosts: Vec::new(),
+        seen: None,
+    })
 }
 
 /// What a document's chunks and vectors depend on besides its bytes; a change of any of it makes the document be read

@@ -368,6 +368,11 @@ pub enum Place {
         /// Hash of the commit.
         commit: String,
     },
+    /// A page.
+    Url {
+        /// Where it was asked for.
+        url: String,
+    },
 }
 
 /// The bytes of an item, and what is known of where they came from.
@@ -387,8 +392,25 @@ pub struct Origin {
     pub path: Option<String>,
     /// Which version of the source they are of.
     pub version: Version,
+    /// Content type, with its charset, as a server said it.
+    pub content_type: Option<String>,
+    /// URL against which links are resolved.
+    pub base: Option<String>,
     /// What else the source says.
     pub metadata: serde_json::Map<String, Value>,
+}
+
+/// What the catalog has of a page that was fetched before.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// ETag it was served with.
+    pub etag: Option<String>,
+    /// Time of the last change it was served with.
+    pub last_modified: Option<String>,
+    /// Hash of its bytes.
+    pub content_sha256: crate::provenance::ContentHash,
+    /// Its bytes.
+    pub size: u64,
 }
 
 /// One document that a source holds, found by listing it.
@@ -430,12 +452,16 @@ pub fn file_glob(glob: &str) -> Result<globset::Glob> {
 pub struct SourceSpec {
     /// Kind.
     pub kind: SourceKind,
-    /// Absolute path of a file or folder.
+    /// Absolute path of a file or folder, or a URL.
     pub location: String,
     /// Options.
     pub options: SourceOptions,
     /// Absolute roots that locations are confined to; empty: nothing may be read.
     pub allowed_paths: Vec<String>,
+    /// Hosts that may be talked to; empty: none.
+    pub allowed_hosts: Vec<String>,
+    /// What is known of a page that was fetched before.
+    pub seen: Option<Seen>,
 }
 
 /// The error for a location outside of every allowed root.

@@ -79,7 +79,14 @@ fn read(reading: &Reading, each: &mut dyn FnMut(&Document) -> Result<()>) -> Res
     // Who may run this command may read the file anyway.
     let root = if path.is_dir() { &path } else { path.parent().unwrap_or(&path) };
     let allowed_paths = vec![root.to_string_lossy().into_owned()];
-    let source = SourceSpec { kind, location, options: SourceOptions::parse(kind, &options)?, allowed_paths };
+    let source = SourceSpec {
+        kind,
+        location,
+        options: SourceOptions::parse(kind, &options)?,
+        allowed_paths,
+        allowed_hosts: Vec::new(),
+        seen: None,
+    };
     let counter: Box<dyn TokenCounter> = if reading.words {
         Box::new(WordCounter { window: 254 })
     } else {

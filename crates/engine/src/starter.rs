@@ -237,6 +237,8 @@ mod tests {
             location: "/".into(),
             options: SourceOptions::defaults(SourceKind::Text),
             allowed_paths: vec![root.to_str().expect("UTF-8").to_owned()],
+            allowed_hosts: Vec::new(),
+            seen: None,
         };
         let missing = Fit::acquire(&source);
         std::fs::create_dir(&root).expect("folder");

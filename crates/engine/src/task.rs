@@ -117,7 +117,7 @@ impl Task {
             Task::List { .. } => PAGE_ITEMS * ITEM_BYTES,
             Task::Fetch { source, item } => match item.place {
                 Place::Record { length, .. } => length.min(source.options.limits.max_document_bytes) + ENVELOPE,
-                Place::File { .. } | Place::Blob { .. } => {
+                Place::File { .. } | Place::Blob { .. } | Place::Url { .. } => {
                     source.options.limits.max_document_bytes.saturating_add(ENVELOPE)
                 }
             },
@@ -214,7 +214,14 @@ mod tests {
     fn a_listing_is_counted() {
         let mut options = SourceOptions::defaults(SourceKind::Text);
         options.limits.max_documents = 3;
-        let source = SourceSpec { kind: SourceKind::Text, location: "/l".into(), options, allowed_paths: Vec::new() };
+        let source = SourceSpec {
+            kind: SourceKind::Text,
+            location: "/l".into(),
+            options,
+            allowed_paths: Vec::new(),
+            allowed_hosts: Vec::new(),
+            seen: None,
+        };
         let mut tally = Tally::new(&source);
         tally.page(3, 300).expect("as many as allowed");
         assert_eq!(tally.page(1, 1).map_err(|e| e.kind), Err(Kind::LimitExceeded));

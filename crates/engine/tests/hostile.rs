@@ -250,6 +250,8 @@ fn read_hostile(kind: SourceKind, file: &str, content: &str, options: &serde_jso
         location: place.to_str().expect("UTF-8").to_owned(),
         options: SourceOptions::parse(kind, options).expect("options"),
         allowed_paths: vec![folder.path().to_str().expect("UTF-8").to_owned()],
+        allowed_hosts: Vec::new(),
+        seen: None,
     };
     let (items, failures) = list(&mut client, &source);
     assert_eq!((items.len(), failures), (2, Vec::new()));

@@ -34,6 +34,8 @@ fn spec(kind: SourceKind, location: &Path, allowed: &Path) -> SourceSpec {
         location: location.to_str().expect("UTF-8").to_owned(),
         options: SourceOptions::defaults(kind),
         allowed_paths: vec![allowed.to_str().expect("UTF-8").to_owned()],
+        allowed_hosts: Vec::new(),
+        seen: None,
     }
 }
 

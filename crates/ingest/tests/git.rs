@@ -41,6 +41,8 @@ fn spec(folder: &Path, options: &Value) -> SourceSpec {
         location: folder.to_str().expect("UTF-8").to_owned(),
         options: SourceOptions::parse(SourceKind::Git, options).expect("options"),
         allowed_paths: vec![folder.to_str().expect("UTF-8").to_owned()],
+        allowed_hosts: Vec::new(),
+        seen: None,
     }
 }
 

@@ -21,6 +21,8 @@ fn source(content: &[u8]) -> (TempDir, SourceSpec) {
         location: file.to_str().expect("UTF-8").to_owned(),
         options: SourceOptions::defaults(SourceKind::Jsonl),
         allowed_paths: vec![dir.path().to_str().expect("UTF-8").to_owned()],
+        allowed_hosts: Vec::new(),
+        seen: None,
     };
     (dir, spec)
 }

@@ -15,6 +15,8 @@ pub fn source(folder: &Path, limits: &serde_json::Value) -> SourceSpec {
         allowed_paths: vec![location.clone()],
         location,
         options: options.expect("options"),
+        allowed_hosts: Vec::new(),
+        seen: None,
     }
 }
 

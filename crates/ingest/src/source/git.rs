@@ -152,7 +152,10 @@ impl Source for Repository<'_> {
         };
         let mut metadata = serde_json::Map::new();
         metadata.insert("blob".to_owned(), blob.clone().into());
-        Ok(Content { bytes: self.blob(id)?, origin: Origin { path: Some(path.clone()), version, metadata } })
+        Ok(Content {
+            bytes: self.blob(id)?,
+            origin: Origin { path: Some(path.clone()), version, metadata, ..Origin::default() },
+        })
     }
 }
 

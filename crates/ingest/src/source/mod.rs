@@ -11,6 +11,7 @@ mod file;
 mod git;
 mod jsonl;
 mod walk;
+mod web;
 
 use confine::Location;
 use rag_core::error::{Error, Kind, Result};
@@ -48,6 +49,12 @@ pub fn read(spec: &SourceSpec, item: &Item) -> Result<Content> {
 }
 
 fn open(spec: &SourceSpec) -> Result<Box<dyn Source + '_>> {
+    if web::is_url(&spec.location) {
+        return match spec.kind {
+            SourceKind::Text | SourceKind::Markdown => Ok(Box::new(web::Web::new(spec)?)),
+            kind => Err(Error::unsupported(format!("a source of kind \"{}\" is not read from a URL", kind.name()))),
+        };
+    }
     let location = Location::open(spec)?;
     Ok(match spec.kind {
         SourceKind::Jsonl => Box::new(jsonl::Records::new(spec, location)?),

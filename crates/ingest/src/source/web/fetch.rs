@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! Getting one URL: HTTP with limits.
+//!
+//! Owns redirects (each is vetted like the first URL), conditions (`If-None-Match`, `If-Modified-Since`), and the limits of
+//! size, time and hops. A body is counted as it is unpacked, so that a small one cannot become a large one. Proxies of the
+//! environment are not used, since whoever set them did not vet what they reach. Must not look into the body.
+
+use super::guard::Guard;
+use rag_core::error::{Error, Kind, Result};
+use rag_core::source::{Limits, Seen};
+use std::fmt;
+use std::io::Read;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::{Duration, Instant};
+use ureq::Agent;
+use ureq::http::{Response, StatusCode, Uri, header};
+use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+use url::Url;
+
+/// Redirects that are followed.
+const MAX_HOPS: usize = 10;
+
+/// Bytes of one answer's head.
+const MAX_HEAD: usize = 64 << 10;
+
+/// What a server answered.
+#[derive(Debug)]
+pub enum Answer {
+    /// It is as it was seen.
+    Unchanged,
+    /// It is this.
+    Page(Page),
+}
+
+/// A page.
+#[derive(Debug)]
+pub struct Page {
+    /// The body, unpacked.
+    pub bytes: Vec<u8>,
+    /// Where it was in the end.
+    pub url: Url,
+    /// Content type as served.
+    pub content_type: Option<String>,
+    /// ETag.
+    pub etag: Option<String>,
+    /// Time of the last change as served.
+    pub last_modified: Option<String>,
+}
+
+/// Finds the addresses of a host.
+pub type Lookup = fn(&str, u16) -> std::io::Result<Vec<SocketAddr>>;
+
+/// Asks the system.
+pub fn system_lookup(host: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
+    Ok((host.trim_matches(['[', ']']), port).to_socket_addrs()?.collect())
+}
+
+/// Gets `url`, following redirects; says [`Answer::Unchanged`] when it is as it was `seen`.
+pub fn get(url: &Url, guard: &Guard, lookup: Lookup, limits: &Limits, seen: Option<&Seen>) -> Result<Answer> {
+    let until = Instant::now() + Duration::from_secs(u64::from(limits.max_seconds));
+    let mut url = url.clone();
+    for _ in 0..=MAX_HOPS {
+        guard.check(&url)?;
+        let mut response = ask(&url, guard, lookup, until, seen)?;
+        let status = response.status();
+        if status == StatusCode::NOT_MODIFIED && seen.is_some() {
+            return Ok(Answer::Unchanged);
+        }
+        if status.is_redirection() {
+            url = target(&url, &response)?;
+            continue;
+        }
+        if !status.is_success() {
+            return Err(refused(&url, status));
+        }
+        let text = |name| response.headers().get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
+        let (content_type, etag, last_modified) =
+            (text(header::CONTENT_TYPE), text(header::ETAG), text(header::LAST_MODIFIED));
+        let bytes = body(&url, &mut response, limits)?;
+        return Ok(Answer::Page(Page { bytes, url, content_type, etag, last_modified }));
+    }
+    Err(Error::new(Kind::LimitExceeded, format!("\"{url}\" is reached by more than {MAX_HOPS} redirects")))
+}
+
+fn ask(url: &Url, guard: &Guard, lookup: Lookup, until: Instant, seen: Option<&Seen>) -> Result<Response<ureq::Body>> {
+    let left = until.saturating_duration_since(Instant::now());
+    let config = Agent::config_builder()
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .http_status_as_error(false)
+        .proxy(None)
+        .max_response_header_size(MAX_HEAD)
+        .timeout_global(Some(left.max(Duration::from_millis(1))))
+        .user_agent(concat!("pg_rag/", env!("CARGO_PKG_VERSION")))
+        .build();
+    // A client for each request: nothing is kept open between them, least of all to an address vetted long ago.
+    let agent = Agent::with_parts(config, DefaultConnector::new(), Vetted { guard: guard.clone(), lookup });
+    let mut request = agent.get(url.as_str()).header(header::ACCEPT, "text/html, text/markdown, text/plain, */*;q=0.5");
+    if let Some(seen) = seen {
+        for (name, value) in [(header::IF_NONE_MATCH, &seen.etag), (header::IF_MODIFIED_SINCE, &seen.last_modified)] {
+            if let Some(value) = value {
+                request = request.header(name, value);
+            }
+        }
+    }
+    request.call().map_err(|error| failed(url, error))
+}
+
+/// Where a redirect leads.
+fn target(url: &Url, response: &Response<ureq::Body>) -> Result<Url> {
+    let place = response.headers().get(header::LOCATION).and_then(|v| v.to_str().ok());
+    let bad = |why: String| Error::new(Kind::BadContent, format!("\"{url}\" redirects {why}"));
+    let place = place.ok_or_else(|| bad("to nowhere".to_owned()))?;
+    url.join(place).map_err(|_| bad(format!("to \"{place}\", which is no URL")))
+}
+
+fn body(url: &Url, response: &mut Response<ureq::Body>, limits: &Limits) -> Result<Vec<u8>> {
+    let max = limits.max_document_bytes;
+    let too_large = || {
+        Error::new(Kind::LimitExceeded, format!("\"{url}\" is larger than max_document_bytes {max}"))
+            .with_hint("Raise it in the source's options: {\"limits\": {\"max_document_bytes\": ...}}.")
+    };
+    // What is announced as too large is not begun.
+    if response.body().content_length().is_some_and(|length| length > max) {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    let read = response.body_mut().as_reader().take(max.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(|error| match ureq::Error::from(error) {
+        ureq::Error::Timeout(_) => too_slow(url),
+        error => failed(url, error),
+    })?;
+    if bytes.len() as u64 > max { Err(too_large()) } else { Ok(bytes) }
+}
+
+fn refused(url: &Url, status: StatusCode) -> Error {
+    let kind = match status {
+        StatusCode::NOT_FOUND | StatusCode::GONE => Kind::FileMissing,
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Kind::Forbidden,
+        _ => Kind::Io,
+    };
+    Error::new(kind, format!("\"{url}\" was answered by status {}", status.as_u16()))
+}
+
+fn too_slow(url: &Url) -> Error {
+    Error::new(Kind::LimitExceeded, format!("\"{url}\" took longer than max_seconds"))
+        .with_hint("Raise it in the source's options: {\"limits\": {\"max_seconds\": ...}}.")
+}
+
+fn failed(url: &Url, error: ureq::Error) -> Error {
+    match error {
+        ureq::Error::Timeout(_) => too_slow(url),
+        ureq::Error::Other(other) => match other.downcast::<Refused>() {
+            Ok(refused) => refused.0,
+            Err(other) => Error::new(Kind::Io, format!("could not fetch \"{url}\": {other}")),
+        },
+        other => Error::new(Kind::Io, format!("could not fetch \"{url}\": {other}")),
+    }
+}
+
+/// Resolves a host to vetted addresses. Blocks as long as the system's resolver does: a thread for its sake is not to be
+/// had where this runs.
+#[derive(Debug)]
+struct Vetted {
+    guard: Guard,
+    lookup: Lookup,
+}
+
+impl Resolver for Vetted {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        _: &ureq::config::Config,
+        _: NextTimeout,
+    ) -> std::result::Result<ResolvedSocketAddrs, ureq::Error> {
+        let host = uri.host().ok_or(ureq::Error::HostNotFound)?;
+        let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+        let found = (self.lookup)(host, uri.port_u16().unwrap_or(usual)).map_err(|_| ureq::Error::HostNotFound)?;
+        let vetted = self.guard.vet(host, &found).map_err(|e| ureq::Error::Other(Box::new(Refused(e))))?;
+        let mut addresses = self.empty();
+        // There is room for sixteen.
+        vetted.into_iter().take(16).for_each(|address| addresses.push(address));
+        Ok(addresses)
+    }
+}
+
+/// An error of ours on its way through the client.
+#[derive(Debug)]
+struct Refused(Error);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for Refused {}
