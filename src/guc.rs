@@ -11,6 +11,7 @@ use std::ffi::{CStr, CString};
 use std::time::Duration;
 
 static ALLOWED_PATHS: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
+static ALLOWED_HOSTS: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
 static ENGINE_PATH: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
 static ONNXRUNTIME_PATH: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
 static MODEL_PATH: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
@@ -44,6 +45,14 @@ pub fn define() {
         c"Sets the folders that sources may read, separated by commas.",
         c"Empty: sources can read no files. Symbolic links that lead out of an allowed folder are refused.",
         &ALLOWED_PATHS,
+        GucContext::Suset,
+        GucFlags::SUPERUSER_ONLY,
+    );
+    GucRegistry::define_string_guc(
+        c"pg_rag.allowed_hosts",
+        c"Sets the hosts that sources may fetch pages from, separated by commas.",
+        c"Empty: none. Such as example.org, *.example.org, example.org:8443; a private address only by itself with its port.",
+        &ALLOWED_HOSTS,
         GucContext::Suset,
         GucFlags::SUPERUSER_ONLY,
     );
@@ -149,9 +158,21 @@ fn text(setting: &GucSetting<Option<CString>>) -> String {
     setting.get().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The allowed folders.
-pub fn allowed_paths() -> Vec<String> {
-    text(&ALLOWED_PATHS).split(',').map(str::trim).filter(|p| !p.is_empty()).map(str::to_owned).collect()
+/// What sources may reach.
+#[derive(Debug, Clone, Default)]
+pub struct Allowed {
+    /// Folders.
+    pub paths: Vec<String>,
+    /// Hosts.
+    pub hosts: Vec<String>,
+}
+
+/// What sources may reach now.
+pub fn allowed() -> Allowed {
+    let list = |setting: &GucSetting<Option<CString>>| {
+        text(setting).split(',').map(str::trim).filter(|p| !p.is_empty()).map(str::to_owned).collect()
+    };
+    Allowed { paths: list(&ALLOWED_PATHS), hosts: list(&ALLOWED_HOSTS) }
 }
 
 /// How long a job worker may make no progress.

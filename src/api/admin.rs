@@ -10,7 +10,7 @@ use crate::spi::guarded;
 use crate::store::{collection, model, source};
 use pgrx::prelude::*;
 use pgrx::{JsonB, default};
-use rag_core::source::{SourceKind, SourceOptions, not_allowed};
+use rag_core::source::{SourceKind, SourceOptions, is_url, not_allowed};
 use rag_core::{Error, Kind, Result};
 use serde_json::Value;
 use std::path::Path;
@@ -82,8 +82,21 @@ fn add_source(
 fn warn_if_not_allowed(location: Option<&str>) {
     let real = |path: &str| std::fs::canonicalize(path).unwrap_or_else(|_| path.into());
     let beneath = |place: &str, root: &str| Path::new(place).starts_with(root) || real(place).starts_with(real(root));
-    let allowed = |place: &str| guc::allowed_paths().iter().any(|root| beneath(place, root));
-    if let Some(location) = location.filter(|location| !allowed(location)) {
+    let allowed = guc::allowed();
+    // Which host a URL has is not for this process to find out.
+    let can = |place: &str| match is_url(place) {
+        true => !allowed.hosts.is_empty(),
+        false => allowed.paths.iter().any(|root| beneath(place, root)),
+    };
+    if let Some(location) = location.filter(|location| !can(location)) {
+        if is_url(location) {
+            return error::warn(
+                format!("location \"{location}\" is not at an allowed host"),
+                Some(
+                    "A superuser can add its host: ALTER SYSTEM SET pg_rag.allowed_hosts = 'example.org'; SELECT pg_reload_conf();",
+                ),
+            );
+        }
         let why = not_allowed(location);
         error::warn(why.message, why.hint.as_deref());
     }
@@ -159,10 +172,10 @@ fn named<'a>(what: &str, name: &'a str) -> Result<&'a str> {
 }
 
 fn absolute(location: &str) -> Result<&str> {
-    if location.starts_with('/') {
+    if location.starts_with('/') || is_url(location) {
         return Ok(location);
     }
-    Err(Error::invalid(format!("location \"{location}\" is not an absolute path"))
+    Err(Error::invalid(format!("location \"{location}\" is neither an absolute path nor a URL"))
         .with_hint("Give the path as the server sees it, beginning with a slash."))
 }
 

@@ -86,13 +86,13 @@ fn sync_begin(source: Option<&str>) -> i64 {
 /// Second step of rag.sync: lists the source.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
 fn sync_list(run: i64) {
-    guarded(|| sync::list(run, guc::allowed_paths(), guc::waits())).or_raise()
+    guarded(|| sync::list(run, guc::allowed(), guc::waits())).or_raise()
 }
 
 /// Repeated step of rag.sync: reads and stores some pending documents.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
 fn sync_batch(run: i64) -> bool {
-    let batch = guarded(|| sync::batch(run, true, guc::allowed_paths(), guc::waits())).or_raise();
+    let batch = guarded(|| sync::batch(run, true, guc::allowed(), guc::waits())).or_raise();
     if batch == Batch::Queued {
         super::announce_at_commit();
     }

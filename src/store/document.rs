@@ -6,6 +6,8 @@ use crate::spi;
 use crate::store::source::Source;
 use pgrx::JsonB;
 use rag_core::document::Document;
+use rag_core::provenance::ContentHash;
+use rag_core::source::Seen;
 use rag_core::{Error, Result};
 use serde_json::Value;
 
@@ -71,4 +73,21 @@ pub fn upsert(
     spi::write(sql, &args, |row| Ok(Written { id: row.get(1)?, new: row.get(2)?, acl: row.optional(3)? }))?
         .pop()
         .ok_or_else(|| Error::internal("no document was written"))
+}
+
+/// What is known of the current version of a page, for asking whether it changed.
+pub fn seen(source_id: i64, uri: &str) -> Result<Option<Seen>> {
+    let sql = "SELECT d.etag, d.metadata ->> 'last_modified', d.content_sha256,
+                      coalesce((SELECT i.size FROM rag.sync_item i JOIN rag.sync y ON y.id = i.sync_id
+                                 WHERE y.source_id = d.source_id AND i.uri = d.uri ORDER BY y.id DESC LIMIT 1), 0)
+                 FROM rag.document d WHERE d.source_id = $1 AND d.uri = $2 AND d.current";
+    spi::select_one(sql, &[source_id.into(), uri.into()], |row| {
+        let hash: Vec<u8> = row.get(3)?;
+        Ok(Seen {
+            etag: row.optional(1)?,
+            last_modified: row.optional(2)?,
+            content_sha256: ContentHash(hash.try_into().map_err(|_| Error::internal("a hash has another length"))?),
+            size: row.get::<i64>(4)?.unsigned_abs(),
+        })
+    })
 }

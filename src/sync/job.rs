@@ -11,7 +11,7 @@
 use super::Batch;
 use super::engine;
 use super::ingest::render;
-use crate::guc::Waits;
+use crate::guc::{Allowed, Waits};
 use crate::inference::Embedded;
 use crate::store::collection::{self, Collection};
 use crate::store::embedding::{self, Unembedded};
@@ -80,7 +80,7 @@ impl Attempt {
     }
 
     /// The next step; to be called in a transaction with the rights of the job's role.
-    pub fn step(&mut self, allowed_paths: Vec<String>, waits: Waits) -> Result<Step> {
+    pub fn step(&mut self, allowed: Allowed, waits: Waits) -> Result<Step> {
         match &self.state {
             State::Begin => {
                 let run = super::begin(&self.job.source)?;
@@ -89,11 +89,11 @@ impl Attempt {
             }
             State::List { run } => {
                 let run = *run;
-                super::list(run, allowed_paths, waits)?;
+                super::list(run, allowed, waits)?;
                 self.state = State::Read { run };
                 Ok(Step::More(0))
             }
-            State::Read { run } => match super::batch(*run, false, allowed_paths, waits)? {
+            State::Read { run } => match super::batch(*run, false, allowed, waits)? {
                 Batch::More => Ok(Step::More(runs::settled(*run)?)),
                 Batch::Done | Batch::Queued => Ok(Step::Done),
             },

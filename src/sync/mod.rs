@@ -12,17 +12,17 @@ pub mod ingest;
 pub mod job;
 
 use crate::error;
-use crate::guc::Waits;
+use crate::guc::{Allowed, Waits};
 use crate::spi;
 use crate::store::collection::{self, Collection};
-use crate::store::embedding;
 use crate::store::job::{self as queue, Work};
 use crate::store::source::{self, Source};
 use crate::store::sync::{self as runs, Run};
+use crate::store::{document, embedding};
 use rag_core::document::PARSER_VERSION;
 use rag_core::error::Kind;
 use rag_core::provenance::ContentHash;
-use rag_core::source::{Failure, Item, SourceSpec};
+use rag_core::source::{Failure, Item, SourceSpec, is_url};
 use rag_core::{Error, Result};
 use serde_json::Value;
 use std::cell::Cell;
@@ -72,11 +72,11 @@ pub fn begin(name: &str) -> Result<i64> {
 }
 
 /// Lists the source of a run into its manifest.
-pub fn list(run_id: i64, allowed_paths: Vec<String>, waits: Waits) -> Result<()> {
+pub fn list(run_id: i64, allowed: Allowed, waits: Waits) -> Result<()> {
     let run = runs::running(run_id)?;
     let source = source::shared(run.source_id)?;
     let collection = collection::by_id(source.collection_id)?;
-    let spec = spec_of(&source, allowed_paths)?;
+    let spec = spec_of(&source, allowed)?;
     let options = options_sha256(&source, &collection, &source.options);
     let listed = Cell::new(0);
     engine::list(&spec, waits, &mut || listed.set(0), &mut |items, mut failures| {
@@ -103,7 +103,7 @@ pub enum Batch {
 }
 
 /// Reads and stores some of a run's pending documents; ends the run when there are none.
-pub fn batch(run_id: i64, embed: bool, allowed_paths: Vec<String>, waits: Waits) -> Result<Batch> {
+pub fn batch(run_id: i64, embed: bool, allowed: Allowed, waits: Waits) -> Result<Batch> {
     let run = runs::running(run_id)?;
     if !runs::is_listed(run)? {
         return Err(Error::new(Kind::NotReady, format!("sync {run_id} has not listed its source"))
@@ -124,7 +124,7 @@ pub fn batch(run_id: i64, embed: bool, allowed_paths: Vec<String>, waits: Waits)
     let collection = collection::by_id(source.collection_id)?;
     let (_, options) = source.parsed()?;
     let items: Vec<Item> = pending.iter().map(|p| p.item.clone()).collect();
-    let read = engine::read(&spec_of(&source, allowed_paths)?, &items, &collection.model, waits)?;
+    let read = engine::read(&spec_of(&source, allowed)?, &items, &collection.model, waits)?;
     let fingerprint = options_sha256(&source, &collection, &source.options);
     let (source_of, acl) = (&source, Some(source.acl.as_deref().unwrap_or_default()));
     let task =
@@ -162,16 +162,11 @@ fn finish(run: Run, source: &Source) -> Result<()> {
     Ok(())
 }
 
-fn spec_of(source: &Source, allowed_paths: Vec<String>) -> Result<SourceSpec> {
+fn spec_of(source: &Source, allowed: Allowed) -> Result<SourceSpec> {
     let (kind, options) = source.parsed()?;
-    Ok(SourceSpec {
-        kind,
-        location: source.location.clone(),
-        options,
-        allowed_paths,
-        allowed_hosts: Vec::new(),
-        seen: None,
-    })
+    let location = source.location.clone();
+    let seen = if is_url(&location) { document::seen(source.id, &location)? } else { None };
+    Ok(SourceSpec { kind, location, options, allowed_paths: allowed.paths, allowed_hosts: allowed.hosts, seen })
 }
 
 /// What a document's chunks and vectors depend on besides its bytes; a change of any of it makes the document be read

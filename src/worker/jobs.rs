@@ -134,9 +134,9 @@ fn attempt(job: &Job, database: u32) -> Outcome<()> {
     loop {
         check_for_interrupts!();
         reload();
-        let (paths, waits) = (guc::allowed_paths(), guc::waits());
+        let (allowed, waits) = (guc::allowed(), guc::waits());
         let step =
-            caught(|| attempt.outside(waits)).and_then(|()| transaction(Some(role), || attempt.step(paths, waits)));
+            caught(|| attempt.outside(waits)).and_then(|()| transaction(Some(role), || attempt.step(allowed, waits)));
         match step {
             Ok(Step::More(progress)) => {
                 let _ = marks::beat(database);

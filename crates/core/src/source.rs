@@ -464,6 +464,13 @@ pub struct SourceSpec {
     pub seen: Option<Seen>,
 }
 
+/// Whether a location is a URL and not a path.
+pub fn is_url(location: &str) -> bool {
+    location.split_once("://").is_some_and(|(scheme, _)| {
+        !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+    })
+}
+
 /// The error for a location outside of every allowed root.
 pub fn not_allowed(location: &str) -> Error {
     Error::new(Kind::Forbidden, format!("location \"{location}\" is not beneath an allowed path")).with_hint(

@@ -106,6 +106,7 @@ fn restrict_files(profile: &Profile<'_>) -> std::result::Result<Option<(String, 
         .create()?
         // A root that is not there allows nothing.
         .add_rules(path_beneath_rules(roots, AccessFs::ReadFile | AccessFs::ReadDir))?
+        .add_rules(path_beneath_rules(if network { NAMES } else { &[] }, AccessFs::ReadFile))?
         .restrict_self()?;
     Ok(match (status.ruleset, status.landlock) {
         (RulesetStatus::NotEnforced, _) => None,
@@ -115,6 +116,9 @@ fn restrict_files(profile: &Profile<'_>) -> std::result::Result<Option<(String, 
         _ => None,
     })
 }
+
+/// What the system's resolver reads.
+const NAMES: &[&str] = &["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/host.conf"];
 
 /// False when the kernel or the architecture has no filters.
 fn restrict_calls(profile: &Profile<'_>) -> std::result::Result<bool, seccompiler::Error> {
@@ -175,6 +179,8 @@ const FILES: &[libc::c_long] = &[
     libc::SYS_readlinkat,
     libc::SYS_statx,
     #[cfg(target_arch = "x86_64")]
+    libc::SYS_access,
+    #[cfg(target_arch = "x86_64")]
     libc::SYS_readlink,
 ];
 
@@ -229,6 +235,8 @@ fn calls(profile: &Profile<'_>) -> std::result::Result<Rules, seccompiler::Backe
             for family in [libc::AF_INET, libc::AF_INET6] {
                 when(libc::SYS_socket, 0, Eq, family as u64)?;
             }
+            // Only to have a socket not wait.
+            when(libc::SYS_ioctl, 1, Eq, libc::FIONBIO as u64)?;
             plain(&mut rules, NETWORK);
         }
         plain(&mut rules, FILES);

@@ -12,7 +12,7 @@
 use crate::exchange::TICK;
 use crate::os;
 use rag_core::protocol::ModelSpec;
-use rag_core::source::SourceSpec;
+use rag_core::source::{SourceSpec, is_url};
 use rag_core::{Error, Kind, Result};
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
@@ -34,9 +34,9 @@ const LOG_LINE: u64 = 4096;
 /// What a worker is fit for. It is confined when it starts and for good, so one that fits another task does not do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fit {
-    /// Lists and reads beneath these paths. Confinement holds on to the folders themselves, so a path that leads to
-    /// another folder by now (device and number) is another path.
-    Acquire { roots: Vec<(String, Option<(u64, u64)>)> },
+    /// Lists and reads beneath these paths, or fetches from the network. Confinement holds on to the folders themselves,
+    /// so a path that leads to another folder by now (device and number) is another path.
+    Acquire { roots: Vec<(String, Option<(u64, u64)>)>, network: bool },
     /// Parses for this model.
     Parse { model: String, max_tokens: u32 },
 }
@@ -45,7 +45,10 @@ impl Fit {
     /// To list and read a source.
     pub fn acquire(source: &SourceSpec) -> Self {
         let identity = |path: &String| std::fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
-        Fit::Acquire { roots: source.allowed_paths.iter().map(|path| (path.clone(), identity(path))).collect() }
+        // Whoever talks to the network reads no file.
+        let network = is_url(&source.location);
+        let paths = source.allowed_paths.iter().filter(|_| !network);
+        Fit::Acquire { roots: paths.map(|path| (path.clone(), identity(path))).collect(), network }
     }
 
     /// To parse for a model.
@@ -164,8 +167,11 @@ fn start_worker(models: &PathBuf, memory: u64, fit: Fit) -> Result<Worker> {
         .stdout(Stdio::from(OwnedFd::from(theirs)))
         .stderr(Stdio::piped());
     match &fit {
-        Fit::Acquire { roots } => {
+        Fit::Acquire { roots, network } => {
             command.arg("acquire");
+            if *network {
+                command.arg("--network");
+            }
             for (path, _) in roots {
                 command.arg(format!("--allow={path}"));
             }

@@ -11,6 +11,7 @@ use rag_core::protocol::{Reply, Request};
 use rag_core::source::{SourceKind, SourceOptions, SourceSpec};
 use rustix::process::Signal;
 use serde_json::{Map, json};
+use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 use support::reading::{children, folder, is_ended, list, read, signal, source, status};
 use support::{Engine, model};
@@ -130,4 +131,50 @@ fn workers_inherit_no_socket() {
         sockets.retain(|n| *n > 2);
         assert_eq!(sockets, [3, 4]);
     }
+}
+
+/// A server on this machine that answers every request with one page.
+fn one_page() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("port");
+    let address = listener.local_addr().expect("address").to_string();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request);
+            let body = "# Served\n\nBy this machine.\n";
+            let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
+            let _ = stream.write_all(format!("{head}{body}").as_bytes());
+        }
+    });
+    address
+}
+
+#[test]
+fn a_page_is_fetched_by_a_worker_that_may_read_no_file() {
+    if model("all-MiniLM-L6-v2").is_none() {
+        return;
+    }
+    let address = one_page();
+    let engine = Engine::start(&[], &[]);
+    let mut client = engine.client();
+    let place = std::path::Path::new("/");
+    let at = |host: &str, allowed: &str| SourceSpec {
+        location: format!("http://{host}/page"),
+        allowed_hosts: vec![allowed.to_owned()],
+        ..source(place, &json!({}))
+    };
+    let page = at(&address, &address);
+    let (items, failures) = list(&mut client, &page);
+    assert_eq!((items.len(), failures.len()), (1, 0));
+    assert_eq!(read(&mut client, &page, &items), [Ok("Served".to_owned())]);
+    // Names are resolved in there, and what they lead to is looked at.
+    let port = address.rsplit_once(':').expect("port").1;
+    let named = at(&format!("localhost:{port}"), &format!("localhost:{port}"));
+    let Reply::Error(error) = client.ask(&Request::List { source: named }) else { panic!("no error") };
+    assert_eq!(error.kind, Kind::Forbidden);
+    assert!(error.message.starts_with("\"localhost\" has the address "), "{error}");
+    let Reply::Error(error) = client.ask(&Request::List { source: at(&address, "example.org") }) else {
+        panic!("no error")
+    };
+    assert_eq!(error.message, format!("host \"127.0.0.1\" is not allowed at port {port}"));
 }

@@ -15,7 +15,7 @@ mod web;
 
 use confine::Location;
 use rag_core::error::{Error, Kind, Result};
-use rag_core::source::{Content, Failure, Item, Limits, SourceKind, SourceSpec};
+use rag_core::source::{Content, Failure, Item, Limits, SourceKind, SourceSpec, is_url};
 
 /// Items and failures of one page.
 const PAGE: usize = 1000;
@@ -49,7 +49,7 @@ pub fn read(spec: &SourceSpec, item: &Item) -> Result<Content> {
 }
 
 fn open(spec: &SourceSpec) -> Result<Box<dyn Source + '_>> {
-    if web::is_url(&spec.location) {
+    if is_url(&spec.location) {
         return match spec.kind {
             SourceKind::Text | SourceKind::Markdown => Ok(Box::new(web::Web::new(spec)?)),
             kind => Err(Error::unsupported(format!("a source of kind \"{}\" is not read from a URL", kind.name()))),

@@ -18,13 +18,6 @@ use rag_core::source::{Content, Item, Origin, Place, SourceSpec};
 use serde_json::Map;
 use url::Url;
 
-/// Whether a location is a URL.
-pub fn is_url(location: &str) -> bool {
-    location.split_once("://").is_some_and(|(scheme, _)| {
-        !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
-    })
-}
-
 /// A page.
 pub struct Web<'a> {
     spec: &'a SourceSpec,

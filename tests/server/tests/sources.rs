@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! Sources that have versions: a repository and a page, by SQL.
+
+use postgres::Client;
+use rag_server_tests::{Cluster, Failure, TestResult, with_cluster};
+use serde_json::json;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn sync(client: &mut Client, name: &str) -> TestResult<[i64; 5]> {
+    client.execute("CALL rag.sync($1)", &[&name])?;
+    let sql = "SELECT new::int8, modified::int8, unchanged::int8, deleted::int8, failed::int8 FROM rag.status WHERE source = $1";
+    let row = client.query_one(sql, &[&name])?;
+    Ok([0, 1, 2, 3, 4].map(|at| row.get(at)))
+}
+
+fn git(folder: &Path, arguments: &[&str]) -> TestResult<String> {
+    let output = Command::new("git")
+        .current_dir(folder)
+        .args(["-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"])
+        .args(arguments)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("HOME", "/nonexistent")
+        .output()?;
+    if !output.status.success() {
+        return Err(Failure::new(String::from_utf8_lossy(&output.stderr)));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+fn commit(cluster: &Cluster, name: &str, text: &str) -> TestResult<String> {
+    cluster.write(&format!("repo/{name}"), text)?;
+    let folder = cluster.files().join("repo");
+    git(&folder, &["add", "-A"])?;
+    git(&folder, &["commit", "-qm", "change"])?;
+    git(&folder, &["rev-parse", "HEAD"])
+}
+
+#[test]
+fn a_repository_is_read_at_its_commit_and_again_when_it_moves() -> TestResult {
+    if Command::new("git").arg("--version").output().is_err() {
+        eprintln!("skipped: git is not installed");
+        return Ok(());
+    }
+    with_cluster(&[], |cluster| {
+        cluster.write("repo/docs/well.md", "# Well\n\nDraw water from the well.\n")?;
+        let folder = cluster.files().join("repo");
+        git(&folder, &["init", "-q"])?;
+        let first = commit(cluster, "docs/rope.md", "# Rope\n\nA rope of hemp.\n")?;
+        let mut client = cluster.connect()?;
+        let place = folder.display().to_string();
+        client.execute("SELECT rag.add_source('repo', 'git', $1)", &[&place])?;
+        assert_eq!(sync(&mut client, "repo")?, [2, 0, 0, 0, 0]);
+        let row = client.query_one("SELECT uri, path, commit, citation FROM rag.search('hemp', 1)", &[])?;
+        assert_eq!(row.get::<_, String>(0), "docs/rope.md");
+        assert_eq!(row.get::<_, Option<String>>(1).as_deref(), Some("docs/rope.md"));
+        assert_eq!(row.get::<_, Option<String>>(2), Some(first.clone()));
+        let sql = "SELECT repository, ref, metadata ->> 'blob' FROM rag.documents WHERE uri = 'docs/rope.md'";
+        let row = client.query_one(sql, &[])?;
+        assert_eq!(row.get::<_, Option<String>>(0), Some(place.clone()));
+        assert_eq!(row.get::<_, Option<String>>(1).as_deref(), Some("main"));
+        assert_eq!(row.get::<_, Option<String>>(2), Some(git(&folder, &["rev-parse", "HEAD:docs/rope.md"])?));
+
+        let second = commit(cluster, "docs/rope.md", "# Rope\n\nA rope of wire.\n")?;
+        assert_eq!(sync(&mut client, "repo")?, [0, 1, 1, 0, 0]);
+        let row = client.query_one("SELECT commit FROM rag.search('wire', 1)", &[])?;
+        assert_eq!(row.get::<_, Option<String>>(0), Some(second.clone()));
+        // An older commit on purpose.
+        client.execute("SELECT rag.alter_source('repo', options => $1)", &[&json!({"ref": first[..12]})])?;
+        sync(&mut client, "repo")?;
+        let row = client.query_one("SELECT uri, commit FROM rag.search('hemp', 1, mode => 'bm25')", &[])?;
+        assert_eq!(row.get::<_, Option<String>>(1), Some(first.clone()));
+        client.execute("SELECT rag.alter_source('repo', options => $1)", &[&json!({"expect_commit": first})])?;
+        let error = client.execute("CALL rag.sync('repo')", &[]).err().ok_or_else(|| Failure::new("no error"))?;
+        let message = error.as_db_error().map(|e| e.message().to_owned()).unwrap_or_default();
+        assert_eq!(message, format!("\"HEAD\" is at commit {second} and not at \"{first}\""));
+        Ok(())
+    })
+}
+
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+static UNCHANGED: AtomicUsize = AtomicUsize::new(0);
+
+/// A server of one page with an ETag.
+fn one_page() -> TestResult<String> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?.to_string();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut request = vec![0; 8192];
+            let read = stream.read(&mut request).unwrap_or(0);
+            let request = String::from_utf8_lossy(&request[..read]).to_lowercase();
+            ASKED.fetch_add(1, Ordering::SeqCst);
+            let answer = if request.contains("if-none-match: \"one\"") {
+                UNCHANGED.fetch_add(1, Ordering::SeqCst);
+                "HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n".to_owned()
+            } else {
+                let body = "# Harbour\n\nShips lie at anchor.\n";
+                let length = body.len();
+                format!(
+                    "HTTP/1.1 200 OK\r\nConnection: close\r\nETag: \"one\"\r\nContent-Length: {length}\r\n\r\n{body}"
+                )
+            };
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    Ok(address)
+}
+
+#[test]
+fn a_page_is_fetched_only_from_an_allowed_host_and_only_when_it_changed() -> TestResult {
+    with_cluster(&[], |cluster| {
+        let address = one_page()?;
+        let url = format!("http://{address}/harbour.md");
+        let mut client = cluster.connect()?;
+        client.execute("SELECT rag.add_source('page', 'markdown', $1)", &[&url])?;
+        let error = client.execute("CALL rag.sync('page')", &[]).err().ok_or_else(|| Failure::new("no error"))?;
+        let code = error.code().map(|c| c.code().to_owned());
+        assert_eq!(code.as_deref(), Some("42501"), "{error:?}");
+        assert_eq!(ASKED.load(Ordering::SeqCst), 0);
+
+        client.batch_execute(&format!("SET pg_rag.allowed_hosts = '{address}'"))?;
+        assert_eq!(sync(&mut client, "page")?, [1, 0, 0, 0, 0]);
+        let row = client.query_one("SELECT uri, title, path FROM rag.search('ships at anchor', 1)", &[])?;
+        assert_eq!((row.get::<_, String>(0), row.get::<_, Option<String>>(1)), (url, Some("Harbour".to_owned())));
+        assert_eq!(row.get::<_, Option<String>>(2), None);
+        let etag: Option<String> = client.query_one("SELECT etag FROM rag.documents", &[])?.get(0);
+        assert_eq!(etag.as_deref(), Some("\"one\""));
+
+        let before = ASKED.load(Ordering::SeqCst);
+        assert_eq!(sync(&mut client, "page")?, [0, 0, 1, 0, 0]);
+        assert_eq!(ASKED.load(Ordering::SeqCst), before + 1);
+        assert_eq!(UNCHANGED.load(Ordering::SeqCst), 1);
+        // Who is no superuser may not allow a host.
+        client.batch_execute("CREATE ROLE guest LOGIN")?;
+        let refused = cluster.connect_as("guest")?.batch_execute("SET pg_rag.allowed_hosts = 'example.org'");
+        assert!(refused.is_err());
+        Ok(())
+    })
+}
