@@ -21,15 +21,17 @@ pub enum SourceKind {
     Markdown,
     /// One JSON object per line: a file.
     Jsonl,
+    /// The members of a ZIP, tar or gzip archive: a file, or a folder of archives.
+    Zip,
 }
 
 /// Kinds that have a name but no reader yet.
 const PLANNED_KINDS: &[&str] =
-    &["code", "config", "pdf", "html", "article", "zip", "git", "forum", "issues", "blog", "transcript", "table"];
+    &["code", "config", "pdf", "html", "article", "git", "forum", "issues", "blog", "transcript", "table"];
 
 impl SourceKind {
     /// All kinds that can be ingested.
-    pub const ALL: [SourceKind; 3] = [SourceKind::Text, SourceKind::Markdown, SourceKind::Jsonl];
+    pub const ALL: [SourceKind; 4] = [SourceKind::Text, SourceKind::Markdown, SourceKind::Jsonl, SourceKind::Zip];
 
     /// The name used in SQL.
     pub fn name(self) -> &'static str {
@@ -37,6 +39,7 @@ impl SourceKind {
             SourceKind::Text => "text",
             SourceKind::Markdown => "markdown",
             SourceKind::Jsonl => "jsonl",
+            SourceKind::Zip => "zip",
         }
     }
 }
@@ -47,6 +50,8 @@ impl SourceKind {
         match name.parse() {
             Ok(Self::Jsonl) => Err(Error::unsupported("kind \"jsonl\" cannot be ingested inline")
                 .with_hint("Call rag.ingest once for each record, or add the file as a source.")),
+            Ok(Self::Zip) => Err(Error::unsupported("kind \"zip\" cannot be ingested inline")
+                .with_hint("Call rag.ingest once for each member, or add the archive as a source.")),
             Ok(kind) => Ok(kind),
             Err(_) => Err(Self::unknown("kind", name, &[Self::Text, Self::Markdown])),
         }
@@ -109,11 +114,27 @@ pub struct Limits {
     pub max_documents: u64,
     /// Wall-clock seconds for one document.
     pub max_seconds: u32,
+    /// Entries of one archive, those of archives inside of it included.
+    pub max_entries: u64,
+    /// Bytes that reading one archive once may unpack, archives inside of it included.
+    pub max_total_bytes: u64,
+    /// How many times larger than its packed bytes something unpacked may be, from one megabyte on.
+    pub max_ratio: u64,
+    /// How many archives may lie inside of one another, beneath the outermost.
+    pub max_depth: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_document_bytes: 64 << 20, max_documents: 5_000_000, max_seconds: 60 }
+        Self {
+            max_document_bytes: 64 << 20,
+            max_documents: 5_000_000,
+            max_seconds: 60,
+            max_entries: 100_000,
+            max_total_bytes: 4 << 30,
+            max_ratio: 200,
+            max_depth: 3,
+        }
     }
 }
 
@@ -138,6 +159,8 @@ pub struct SourceOptions {
     pub ignore: Vec<String>,
     /// Fields of a JSON record.
     pub fields: FieldMap,
+    /// Password of what is encrypted.
+    pub password: Option<String>,
     /// Limits.
     pub limits: Limits,
 }
@@ -150,6 +173,7 @@ impl SourceOptions {
                 SourceKind::Text => Chunking::Recursive,
                 SourceKind::Markdown => Chunking::Heading,
                 SourceKind::Jsonl => Chunking::Recursive,
+                SourceKind::Zip => Chunking::Structure,
             },
             chunk_tokens: 200,
             overlap: 0,
@@ -159,6 +183,7 @@ impl SourceOptions {
             glob: Vec::new(),
             ignore: Vec::new(),
             fields: FieldMap::default(),
+            password: None,
             limits: Limits::default(),
         }
     }
@@ -178,9 +203,10 @@ impl SourceOptions {
             "glob",
             "ignore",
             "fields",
+            "password",
             "limits",
         ];
-        const PLANNED: &[&str] = &["keep_raw", "keep_versions", "roles", "password"];
+        const PLANNED: &[&str] = &["keep_raw", "keep_versions", "roles"];
         let mut parsed = Self::defaults(kind);
         let object = match options {
             Value::Null => return Ok(parsed),
@@ -198,7 +224,8 @@ impl SourceOptions {
                 "glob" => parsed.glob = strings(key, value)?,
                 "ignore" => parsed.ignore = strings(key, value)?,
                 "fields" => parsed.fields = parse_fields(value)?,
-                "limits" => parsed.limits = parse_limits(value)?,
+                "password" => parsed.password = Some(string(key, value)?.to_owned()),
+                "limits" => parsed.limits = parse_limits(kind, value)?,
                 planned if PLANNED.contains(&planned) => {
                     return Err(Error::unsupported(format!("option \"{planned}\" is not supported yet")));
                 }
@@ -229,6 +256,9 @@ impl SourceOptions {
         }
         if kind == SourceKind::Jsonl && (!parsed.glob.is_empty() || !parsed.ignore.is_empty()) {
             return Err(Error::invalid("options \"glob\" and \"ignore\" do not apply to kind \"jsonl\""));
+        }
+        if object.contains_key("password") && kind != SourceKind::Zip {
+            return Err(Error::invalid(format!("option \"password\" does not apply to kind \"{}\"", kind.name())));
         }
         Ok(parsed)
     }
@@ -264,8 +294,9 @@ fn parse_fields(value: &Value) -> Result<FieldMap> {
     Ok(fields)
 }
 
-fn parse_limits(value: &Value) -> Result<Limits> {
+fn parse_limits(kind: SourceKind, value: &Value) -> Result<Limits> {
     const KNOWN: &[&str] = &["max_document_bytes", "max_documents", "max_seconds"];
+    const OF_ARCHIVES: &[&str] = &["max_entries", "max_total_bytes", "max_ratio", "max_depth"];
     let Value::Object(object) = value else {
         return Err(Error::invalid(format!("option \"limits\" must be a JSON object, not {value}")));
     };
@@ -276,6 +307,18 @@ fn parse_limits(value: &Value) -> Result<Limits> {
             "max_document_bytes" => limits.max_document_bytes = number(key, value, 1, 256 << 20)?,
             "max_documents" => limits.max_documents = number(key, value, 1, 100_000_000)?,
             "max_seconds" => limits.max_seconds = number(key, value, 1, 3600)? as u32,
+            other if kind != SourceKind::Zip && OF_ARCHIVES.contains(&other) => {
+                return Err(Error::invalid(format!("limit \"{other}\" does not apply to kind \"{}\"", kind.name())));
+            }
+            // A listing holds what it found of one archive in memory.
+            "max_entries" => limits.max_entries = number(key, value, 1, 1_000_000)?,
+            "max_total_bytes" => limits.max_total_bytes = number(key, value, 1, 1 << 40)?,
+            "max_ratio" => limits.max_ratio = number(key, value, 1, 1_000_000)?,
+            // Each is held in memory as a whole, and may be as large as a document.
+            "max_depth" => limits.max_depth = number(key, value, 0, 8)? as u32,
+            unknown if kind == SourceKind::Zip => {
+                return Err(unknown_key("limit", unknown, &[KNOWN, OF_ARCHIVES].concat()));
+            }
             unknown => return Err(unknown_key("limit", unknown, KNOWN)),
         }
     }
@@ -319,6 +362,14 @@ pub enum Place {
         offset: u64,
         /// Bytes of the line without its end.
         length: u64,
+    },
+    /// A member of an archive.
+    Member {
+        /// Path of the archive, relative to the source's location (empty: the location itself is the archive).
+        archive: String,
+        /// Where it is: its place among the entries of the archive, and before that, outermost first, those of the
+        /// archives inside of one another that lead to it.
+        chain: Vec<u64>,
     },
 }
 
@@ -400,12 +451,33 @@ mod tests {
             (json!({"chunking": "none", "chunk_tokens": 50}), "chunk_tokens does not apply to chunking \"none\""),
             (json!({"truncate": "yes"}), "\"truncate\" must be true or false, not \"yes\""),
             (json!({"fields": {"text": "t"}}), "option \"fields\" does not apply to kind \"markdown\""),
+            (json!({"password": "x"}), "option \"password\" does not apply to kind \"markdown\""),
+            (json!({"limits": {"max_ratio": 5}}), "limit \"max_ratio\" does not apply to kind \"markdown\""),
             (json!({"keep_raw": true}), "option \"keep_raw\" is not supported yet"),
             (json!([]), "options must be a JSON object, not []"),
         ] {
             let error = SourceOptions::parse(SourceKind::Markdown, &options).expect_err(message);
             assert_eq!(error.message, message);
         }
+    }
+
+    #[test]
+    fn limits_of_archives_are_checked() {
+        let parse = |limits: Value| SourceOptions::parse(SourceKind::Zip, &json!({"limits": limits}));
+        let given = json!({"max_entries": 1, "max_total_bytes": 2, "max_ratio": 3, "max_depth": 0});
+        let l = parse(given).expect("valid").limits;
+        assert_eq!((l.max_entries, l.max_total_bytes, l.max_ratio, l.max_depth), (1, 2, 3, 0));
+        for (limits, message) in [
+            (json!({"max_entries": 0}), "\"max_entries\" must be a whole number from 1 to 1000000, not 0"),
+            (json!({"max_total_bytes": "1"}), "\"max_total_bytes\" must be a whole number from 1 to 1099511627776, not \"1\""),
+            (json!({"max_ratio": 1.5}), "\"max_ratio\" must be a whole number from 1 to 1000000, not 1.5"),
+            (json!({"max_depth": 9}), "\"max_depth\" must be a whole number from 0 to 8, not 9"),
+            (json!({"max_depht": 1}), "unknown limit \"max_depht\""),
+        ] {
+            assert_eq!(parse(limits).expect_err(message).message, message);
+        }
+        let open = SourceOptions::parse(SourceKind::Zip, &json!({"password": "secret", "glob": "*.md"})).expect("valid");
+        assert_eq!((open.password.as_deref(), open.chunking), (Some("secret"), Chunking::Structure));
     }
 
     #[test]
@@ -420,6 +492,7 @@ mod tests {
         let strange = SourceKind::of_document("docx").expect_err("strange");
         assert_eq!(strange.hint.as_deref(), Some("Known: text, markdown."));
         assert_eq!(SourceKind::of_document("jsonl").map_err(|e| e.kind), Err(Kind::Unsupported));
+        assert_eq!(SourceKind::of_document("zip").map_err(|e| e.kind), Err(Kind::Unsupported));
         assert_eq!(SourceKind::of_document("pdf").map_err(|e| e.kind), Err(Kind::Unsupported));
     }
 }

@@ -118,6 +118,7 @@ impl Task {
             Task::List { .. } => PAGE_ITEMS * ITEM_BYTES,
             Task::Fetch { source, item } => match item.place {
                 Place::Record { length, .. } => length.min(source.options.limits.max_document_bytes) + ENVELOPE,
+                Place::Member { .. } => item.size.min(source.options.limits.max_document_bytes) + ENVELOPE,
                 Place::File { .. } => source.options.limits.max_document_bytes.saturating_add(ENVELOPE),
             },
             Task::Parse { content, .. } => PARSED_BASE + PARSED_FACTOR.saturating_mul(content.len() as u64),

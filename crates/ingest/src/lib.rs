@@ -37,8 +37,9 @@ pub fn list(spec: &SourceSpec, emit: &mut dyn FnMut(Vec<Item>, Vec<Failure>) -> 
 /// The bytes of one listed item, as they are now.
 ///
 /// A file that changed since it was listed is read as it is now, and the document carries the hash of what was read; a
-/// record whose bytes changed is a failure, because its offset means nothing any more. Looks into nothing: this is
-/// what a process without parsers may do.
+/// record or a member of an archive whose bytes changed is a failure, because its place means nothing any more. Looks
+/// into nothing but archives: this is what a process without parsers may do. The archive that was read last stays open,
+/// so that reading its members in the order of the listing unpacks it once.
 pub fn fetch(spec: &SourceSpec, item: &Item) -> Result<Vec<u8>> {
     source::read(spec, item)
 }
@@ -51,9 +52,13 @@ pub fn parse_listed(
     content: &[u8],
     counter: &dyn TokenCounter,
 ) -> std::result::Result<Document, Failure> {
-    // The URI of a file is its path: relative to a folder, or the name of a single file.
-    let path = (kind != SourceKind::Jsonl).then(|| uri.to_owned());
-    let built = document::build(Format::of_item(kind), options, uri, path, content, &Map::new(), counter);
+    // The URI of a file is its path: relative to a folder, or the name of a single file. A member's begins with the archive.
+    let path = match kind {
+        SourceKind::Jsonl => None,
+        SourceKind::Zip => Some(uri.split_once(source::INSIDE).map_or(uri, |(_, path)| path).to_owned()),
+        SourceKind::Text | SourceKind::Markdown => Some(uri.to_owned()),
+    };
+    let built = document::build(Format::of_item(kind, uri, content), options, uri, path, content, &Map::new(), counter);
     built.map_err(|error| Failure { uri: uri.to_owned(), error })
 }
 
@@ -76,11 +81,14 @@ pub fn parse_inline(
     counter: &dyn TokenCounter,
 ) -> std::result::Result<Document, Failure> {
     let built = source::within_limit(content.len() as u64, &options.limits)
-        .and_then(|()| document::build(Format::of_item(kind), options, uri, None, content, metadata, counter));
+        .and_then(|()| document::build(Format::of_item(kind, uri, content), options, uri, None, content, metadata, counter));
     built.map_err(|error| Failure { uri: uri.to_owned(), error })
 }
 
 /// The kind of source that some content alone would be, for a command line that was given a file and no kind.
 pub fn detect_kind(path_or_uri: &str, content: &[u8]) -> SourceKind {
-    Format::detect(path_or_uri, content).kind()
+    match Format::of_name(path_or_uri) {
+        None if source::is_archive(path_or_uri, content) => SourceKind::Zip,
+        _ => Format::detect(path_or_uri, content).kind(),
+    }
 }

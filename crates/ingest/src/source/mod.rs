@@ -3,14 +3,16 @@
 //! Sources: what there is to read, and its bytes. The only part of this crate that touches a filesystem.
 //!
 //! A source lists items (identity, hash, size, place) and reads the bytes of one. It must not look into them further
-//! than its identity needs: a folder not at all, a file of records as far as their keys. Every opening goes through
-//! [`confine`].
+//! than its identity needs: a folder not at all, a file of records as far as their keys, an archive as far as what it
+//! holds. Every opening goes through [`confine`].
 
+mod archive;
 mod confine;
 mod file;
 mod jsonl;
 mod walk;
 
+pub use archive::{INSIDE, is_archive};
 use confine::Location;
 use rag_core::error::{Error, Kind, Result};
 use rag_core::source::{Failure, Item, Limits, SourceKind, SourceSpec};
@@ -50,6 +52,7 @@ fn open(spec: &SourceSpec) -> Result<Box<dyn Source + '_>> {
     let location = Location::open(spec)?;
     Ok(match spec.kind {
         SourceKind::Jsonl => Box::new(jsonl::Records::new(spec, location)?),
+        SourceKind::Zip => Box::new(archive::Archives::new(spec, location)?),
         SourceKind::Text | SourceKind::Markdown => Box::new(file::Files::new(spec, location)?),
     })
 }
