@@ -24,6 +24,8 @@ pub enum SourceKind {
     Jsonl,
     /// The files of a commit: a git repository.
     Git,
+    /// The members of a ZIP, tar or gzip archive: a file, or a folder of archives.
+    Zip,
 }
 
 /// Kinds that have a name but no reader yet.
@@ -33,6 +35,11 @@ const PLANNED_KINDS: &[&str] =
 impl SourceKind {
     /// All kinds that can be ingested.
     pub const ALL: [SourceKind; 4] = [SourceKind::Text, SourceKind::Markdown, SourceKind::Jsonl, SourceKind::Git];
+    &["code", "config", "pdf", "html", "article", "git", "forum", "issues", "blog", "transcript", "table"];
+
+impl SourceKind {
+    /// All kinds that can be ingested.
+    pub const ALL: [SourceKind; 4] = [SourceKind::Text, SourceKind::Markdown, SourceKind::Jsonl, SourceKind::Zip];
 
     /// The name used in SQL.
     pub fn name(self) -> &'static str {
@@ -41,6 +48,7 @@ impl SourceKind {
             SourceKind::Markdown => "markdown",
             SourceKind::Jsonl => "jsonl",
             SourceKind::Git => "git",
+            SourceKind::Zip => "zip",
         }
     }
 }
@@ -54,6 +62,9 @@ impl SourceKind {
             Ok(kind @ (Self::Text | Self::Markdown)) => Ok(kind),
             Ok(kind) => Err(Error::unsupported(format!("kind \"{}\" is no kind of one document", kind.name()))
                 .with_hint("Add it as a source with rag.add_source.")),
+            Ok(Self::Zip) => Err(Error::unsupported("kind \"zip\" cannot be ingested inline")
+                .with_hint("Call rag.ingest once for each member, or add the archive as a source.")),
+            Ok(kind) => Ok(kind),
             Err(_) => Err(Self::unknown("kind", name, &[Self::Text, Self::Markdown])),
         }
     }
@@ -115,11 +126,27 @@ pub struct Limits {
     pub max_documents: u64,
     /// Wall-clock seconds for one document.
     pub max_seconds: u32,
+    /// Entries of one archive, those of archives inside of it included.
+    pub max_entries: u64,
+    /// Bytes that reading one archive once may unpack, archives inside of it included.
+    pub max_total_bytes: u64,
+    /// How many times larger than its packed bytes something unpacked may be, from one megabyte on.
+    pub max_ratio: u64,
+    /// How many archives may lie inside of one another, beneath the outermost.
+    pub max_depth: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_document_bytes: 64 << 20, max_documents: 5_000_000, max_seconds: 60 }
+        Self {
+            max_document_bytes: 64 << 20,
+            max_documents: 5_000_000,
+            max_seconds: 60,
+            max_entries: 100_000,
+            max_total_bytes: 4 << 30,
+            max_ratio: 200,
+            max_depth: 3,
+        }
     }
 }
 
@@ -148,6 +175,8 @@ pub struct SourceOptions {
     pub reference: Option<String>,
     /// Hash, or its beginning, that the commit must have.
     pub expect_commit: Option<String>,
+    /// Password of what is encrypted.
+    pub password: Option<String>,
     /// Limits.
     pub limits: Limits,
 }
@@ -161,6 +190,7 @@ impl SourceOptions {
                 SourceKind::Markdown => Chunking::Heading,
                 SourceKind::Jsonl => Chunking::Recursive,
                 SourceKind::Git => Chunking::Structure,
+                SourceKind::Zip => Chunking::Structure,
             },
             chunk_tokens: 200,
             overlap: 0,
@@ -172,6 +202,7 @@ impl SourceOptions {
             fields: FieldMap::default(),
             reference: None,
             expect_commit: None,
+            password: None,
             limits: Limits::default(),
         }
     }
@@ -193,9 +224,10 @@ impl SourceOptions {
             "fields",
             "ref",
             "expect_commit",
+            "password",
             "limits",
         ];
-        const PLANNED: &[&str] = &["keep_raw", "keep_versions", "roles", "password"];
+        const PLANNED: &[&str] = &["keep_raw", "keep_versions", "roles"];
         let mut parsed = Self::defaults(kind);
         let object = match options {
             Value::Null => return Ok(parsed),
@@ -216,6 +248,8 @@ impl SourceOptions {
                 "ref" => parsed.reference = Some(reference(string(key, value)?)?),
                 "expect_commit" => parsed.expect_commit = Some(commit(string(key, value)?)?),
                 "limits" => parsed.limits = parse_limits(value)?,
+                "password" => parsed.password = Some(string(key, value)?.to_owned()),
+                "limits" => parsed.limits = parse_limits(kind, value)?,
                 planned if PLANNED.contains(&planned) => {
                     return Err(Error::unsupported(format!("option \"{planned}\" is not supported yet")));
                 }
@@ -251,6 +285,8 @@ impl SourceOptions {
             && kind != SourceKind::Git
         {
             return Err(Error::invalid(format!("option \"{key}\" does not apply to kind \"{}\"", kind.name())));
+        if object.contains_key("password") && kind != SourceKind::Zip {
+            return Err(Error::invalid(format!("option \"password\" does not apply to kind \"{}\"", kind.name())));
         }
         Ok(parsed)
     }
@@ -303,8 +339,9 @@ fn parse_fields(value: &Value) -> Result<FieldMap> {
     Ok(fields)
 }
 
-fn parse_limits(value: &Value) -> Result<Limits> {
+fn parse_limits(kind: SourceKind, value: &Value) -> Result<Limits> {
     const KNOWN: &[&str] = &["max_document_bytes", "max_documents", "max_seconds"];
+    const OF_ARCHIVES: &[&str] = &["max_entries", "max_total_bytes", "max_ratio", "max_depth"];
     let Value::Object(object) = value else {
         return Err(Error::invalid(format!("option \"limits\" must be a JSON object, not {value}")));
     };
@@ -315,6 +352,18 @@ fn parse_limits(value: &Value) -> Result<Limits> {
             "max_document_bytes" => limits.max_document_bytes = number(key, value, 1, 256 << 20)?,
             "max_documents" => limits.max_documents = number(key, value, 1, 100_000_000)?,
             "max_seconds" => limits.max_seconds = number(key, value, 1, 3600)? as u32,
+            other if kind != SourceKind::Zip && OF_ARCHIVES.contains(&other) => {
+                return Err(Error::invalid(format!("limit \"{other}\" does not apply to kind \"{}\"", kind.name())));
+            }
+            // A listing holds what it found of one archive in memory.
+            "max_entries" => limits.max_entries = number(key, value, 1, 1_000_000)?,
+            "max_total_bytes" => limits.max_total_bytes = number(key, value, 1, 1 << 40)?,
+            "max_ratio" => limits.max_ratio = number(key, value, 1, 1_000_000)?,
+            // Each is held in memory as a whole, and may be as large as a document.
+            "max_depth" => limits.max_depth = number(key, value, 0, 8)? as u32,
+            unknown if kind == SourceKind::Zip => {
+                return Err(unknown_key("limit", unknown, &[KNOWN, OF_ARCHIVES].concat()));
+            }
             unknown => return Err(unknown_key("limit", unknown, KNOWN)),
         }
     }
@@ -411,6 +460,14 @@ pub struct Seen {
     pub content_sha256: crate::provenance::ContentHash,
     /// Its bytes.
     pub size: u64,
+    /// A member of an archive.
+    Member {
+        /// Path of the archive, relative to the source's location (empty: the location itself is the archive).
+        archive: String,
+        /// Where it is: its place among the entries of the archive, and before that, outermost first, those of the
+        /// archives inside of one another that lead to it.
+        chain: Vec<u64>,
+    },
 }
 
 /// One document that a source holds, found by listing it.
@@ -502,12 +559,33 @@ mod tests {
             (json!({"chunking": "none", "chunk_tokens": 50}), "chunk_tokens does not apply to chunking \"none\""),
             (json!({"truncate": "yes"}), "\"truncate\" must be true or false, not \"yes\""),
             (json!({"fields": {"text": "t"}}), "option \"fields\" does not apply to kind \"markdown\""),
+            (json!({"password": "x"}), "option \"password\" does not apply to kind \"markdown\""),
+            (json!({"limits": {"max_ratio": 5}}), "limit \"max_ratio\" does not apply to kind \"markdown\""),
             (json!({"keep_raw": true}), "option \"keep_raw\" is not supported yet"),
             (json!([]), "options must be a JSON object, not []"),
         ] {
             let error = SourceOptions::parse(SourceKind::Markdown, &options).expect_err(message);
             assert_eq!(error.message, message);
         }
+    }
+
+    #[test]
+    fn limits_of_archives_are_checked() {
+        let parse = |limits: Value| SourceOptions::parse(SourceKind::Zip, &json!({"limits": limits}));
+        let given = json!({"max_entries": 1, "max_total_bytes": 2, "max_ratio": 3, "max_depth": 0});
+        let l = parse(given).expect("valid").limits;
+        assert_eq!((l.max_entries, l.max_total_bytes, l.max_ratio, l.max_depth), (1, 2, 3, 0));
+        for (limits, message) in [
+            (json!({"max_entries": 0}), "\"max_entries\" must be a whole number from 1 to 1000000, not 0"),
+            (json!({"max_total_bytes": "1"}), "\"max_total_bytes\" must be a whole number from 1 to 1099511627776, not \"1\""),
+            (json!({"max_ratio": 1.5}), "\"max_ratio\" must be a whole number from 1 to 1000000, not 1.5"),
+            (json!({"max_depth": 9}), "\"max_depth\" must be a whole number from 0 to 8, not 9"),
+            (json!({"max_depht": 1}), "unknown limit \"max_depht\""),
+        ] {
+            assert_eq!(parse(limits).expect_err(message).message, message);
+        }
+        let open = SourceOptions::parse(SourceKind::Zip, &json!({"password": "secret", "glob": "*.md"})).expect("valid");
+        assert_eq!((open.password.as_deref(), open.chunking), (Some("secret"), Chunking::Structure));
     }
 
     #[test]
@@ -522,6 +600,7 @@ mod tests {
         let strange = SourceKind::of_document("docx").expect_err("strange");
         assert_eq!(strange.hint.as_deref(), Some("Known: text, markdown."));
         assert_eq!(SourceKind::of_document("jsonl").map_err(|e| e.kind), Err(Kind::Unsupported));
+        assert_eq!(SourceKind::of_document("zip").map_err(|e| e.kind), Err(Kind::Unsupported));
         assert_eq!(SourceKind::of_document("pdf").map_err(|e| e.kind), Err(Kind::Unsupported));
     }
 }

@@ -117,6 +117,7 @@ impl Task {
             Task::List { .. } => PAGE_ITEMS * ITEM_BYTES,
             Task::Fetch { source, item } => match item.place {
                 Place::Record { length, .. } => length.min(source.options.limits.max_document_bytes) + ENVELOPE,
+                Place::Member { .. } => item.size.min(source.options.limits.max_document_bytes) + ENVELOPE,
                 Place::File { .. } | Place::Blob { .. } | Place::Url { .. } => {
                     source.options.limits.max_document_bytes.saturating_add(ENVELOPE)
                 }

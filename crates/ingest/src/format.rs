@@ -28,6 +28,9 @@ const EXTENSIONS: &[(&[&str], Format)] = &[
     (&["jsonl", "ndjson"], Format::Record),
 ];
 
+/// Bytes of a file by which it is told whether it is text; those that git looks at, too, are about as many.
+pub const HEAD: usize = 8192;
+
 /// Bytes that are looked at; enough for one long record.
 const LOOK: usize = 1 << 20;
 
@@ -39,26 +42,58 @@ impl Format {
         EXTENSIONS.iter().find(|(names, _)| names.contains(&extension.as_str())).map(|(_, format)| *format)
     }
 
-    /// The format of a document that a source of `kind` holds: what the kind says, or what its name and content do.
-    pub fn of_item(kind: SourceKind, name: &str, content: &[u8]) -> Self {
+    /// The format of the document `path` that a source of `kind` holds; only kinds that hold files of every sort look at
+    /// its name and content.
+    pub fn of_item(kind: SourceKind, path: &str, content: &[u8]) -> Self {
+        Self::of_kind(kind).unwrap_or_else(|| Self::of_file(path, content))
+    }
+
+    /// The one format of all documents of a kind, if it has one.
+    fn of_kind(kind: SourceKind) -> Option<Self> {
         match kind {
-            SourceKind::Text => Format::Text,
-            SourceKind::Markdown => Format::Markdown,
-            SourceKind::Jsonl => Format::Record,
-            SourceKind::Git => Self::of_name(name).unwrap_or_else(|| Self::detect(name, content)),
+            SourceKind::Text => Some(Format::Text),
+            SourceKind::Markdown => Some(Format::Markdown),
+            SourceKind::Jsonl => Some(Format::Record),
+            SourceKind::Zip | SourceKind::Git => None,
+        }
+    }
+
+    /// The format of one file among files of every sort, each of which is one document.
+    ///
+    /// The name decides. A file of records is text here, since it is many documents elsewhere. A name with an extension that
+    /// says nothing is text, because a comment of a script looks like a heading; only a name without one (`README`) lets
+    /// the first lines decide.
+    fn of_file(path: &str, content: &[u8]) -> Self {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        match Self::of_name(path) {
+            Some(Format::Record) => Format::Text,
+            Some(format) => format,
+            None if name.contains('.') => Format::Text,
+            None if looks_like_markdown(&text::repair(&content[..content.len().min(LOOK)]).text) => Format::Markdown,
+            None => Format::Text,
         }
     }
 
     /// Whether a folder of `kind` takes a file of this format when no glob says otherwise.
     pub fn is_of(self, kind: SourceKind) -> bool {
-        match kind {
-            SourceKind::Git => true,
-            kind => self.kind() == kind,
-        }
+        Self::of_kind(kind).is_none_or(|format| format == self)
     }
 }
 
 impl Format {
+    /// Whether the beginning of a file whose name says nothing looks like text, as git sees it: UTF-16 by its mark, or
+    /// anything without NUL. Other control characters, and more bytes that are not UTF-8 than any old encoding has letters
+    /// beyond ASCII in a text of Western Europe, make it binary too.
+    pub fn looks_like_text(head: &[u8]) -> bool {
+        if matches!(head, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..]) {
+            return true;
+        }
+        let control = |b: &u8| matches!(b, 0..=8 | 14..=26 | 28..=31 | 127);
+        // A character that is cut off at the end of the head is no fault.
+        let invalid: usize = head.utf8_chunks().map(|part| part.invalid().len()).sum();
+        !head.iter().any(control) && (invalid <= 3 || invalid * 3 <= head.len())
+    }
+
     /// The format of some content without a source: by what it is, then by its name, then by its looks.
     ///
     /// Content speaks first, because names lie: a first line that is a whole JSON object means records. Markdown and
@@ -97,6 +132,30 @@ fn looks_like_markdown(head: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn among_files_of_every_sort_the_name_decides() {
+        for (name, content, format) in [
+            ("d.md/a.md", "{\"text\": 1}", Format::Markdown),
+            ("a.jsonl", "{\"text\": 1}", Format::Text),
+            ("a.py", "# comment\n", Format::Text),
+            ("a.d/README", "# title\n", Format::Markdown),
+            ("LICENSE", "words", Format::Text),
+        ] {
+            assert_eq!(Format::of_item(SourceKind::Zip, name, content.as_bytes()), format, "{name}");
+            assert_eq!(Format::of_item(SourceKind::Text, name, content.as_bytes()), Format::Text, "{name}");
+        }
+    }
+
+    #[test]
+    fn text_and_binary_are_told_apart() {
+        for text in [&b""[..], b"words\r\n\tmore\x0C", b"\xFF\xFEh\0i\0", b"caf\xE9 na\xEFve", "漢字".as_bytes(), b"\x1B[1mx"] {
+            assert!(Format::looks_like_text(text), "{text:?}");
+        }
+        for binary in [&b"\x89PNG\r\n\x1A\n\0"[..], b"a\0b", b"\x01\x02", b"\xE9\xE9\xE9\xE9 abcd"] {
+            assert!(!Format::looks_like_text(binary), "{binary:?}");
+        }
+    }
 
     #[test]
     fn content_then_name_then_looks() {

@@ -37,8 +37,9 @@ pub fn list(spec: &SourceSpec, emit: &mut dyn FnMut(Vec<Item>, Vec<Failure>) -> 
 /// The bytes of one listed item, as they are now.
 ///
 /// A file that changed since it was listed is read as it is now, and the document carries the hash of what was read; a
-/// record whose bytes changed is a failure, because its offset means nothing any more. Looks into nothing: this is
-/// what a process without parsers may do.
+/// record or a member of an archive whose bytes changed is a failure, because its place means nothing any more. Looks
+/// into nothing but archives: this is what a process without parsers may do. The archive that was read last stays open,
+/// so that reading its members in the order of the listing unpacks it once.
 pub fn fetch(spec: &SourceSpec, item: &Item) -> Result<Content> {
     source::read(spec, item)
 }
@@ -92,5 +93,8 @@ pub fn parse_inline(
 
 /// The kind of source that some content alone would be, for a command line that was given a file and no kind.
 pub fn detect_kind(path_or_uri: &str, content: &[u8]) -> SourceKind {
-    Format::detect(path_or_uri, content).kind()
+    match Format::of_name(path_or_uri) {
+        None if source::is_archive(path_or_uri, content) => SourceKind::Zip,
+        _ => Format::detect(path_or_uri, content).kind(),
+    }
 }

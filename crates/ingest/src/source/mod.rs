@@ -3,9 +3,10 @@
 //! Sources: what there is to read, and its bytes. The only part of this crate that touches a filesystem.
 //!
 //! A source lists items (identity, hash, size, place) and reads the bytes of one. It must not look into them further
-//! than its identity needs: a folder not at all, a file of records as far as their keys. Every opening goes through
-//! [`confine`].
+//! than its identity needs: a folder not at all, a file of records as far as their keys, an archive as far as what it
+//! holds. Every opening goes through [`confine`].
 
+mod archive;
 mod confine;
 mod file;
 mod git;
@@ -13,6 +14,7 @@ mod jsonl;
 mod walk;
 mod web;
 
+pub use archive::{INSIDE, is_archive};
 use confine::Location;
 use rag_core::error::{Error, Kind, Result};
 use rag_core::source::{Content, Failure, Item, Limits, SourceKind, SourceSpec, is_url};
@@ -59,6 +61,7 @@ fn open(spec: &SourceSpec) -> Result<Box<dyn Source + '_>> {
     Ok(match spec.kind {
         SourceKind::Jsonl => Box::new(jsonl::Records::new(spec, location)?),
         SourceKind::Git => Box::new(git::Repository::new(spec, &location)?),
+        SourceKind::Zip => Box::new(archive::Archives::new(spec, location)?),
         SourceKind::Text | SourceKind::Markdown => Box::new(file::Files::new(spec, location)?),
     })
 }

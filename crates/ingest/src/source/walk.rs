@@ -8,6 +8,7 @@
 //! would follow what is swapped in meanwhile. Links to files are followed within the allowed paths; links to folders are not, as in
 //! git: their target is listed where it really is, and no loop can arise.
 
+use super::archive;
 use super::confine::{Location, read_at_most};
 use crate::format::Format;
 use globset::{GlobSet, GlobSetBuilder};
@@ -57,10 +58,24 @@ impl Rules {
         self.leave.matched(path, folder).is_ignore()
     }
 
+    /// Whether the options leave a file in that was not reached by walking; those above it count too.
+    pub fn allow(&self, path: &Path) -> bool {
+        self.named.as_ref().is_none_or(|globs| globs.is_match(path)) && !self.leave_out(path)
+    }
+
+    /// Whether `ignore` leaves out a file or a folder above it.
+    pub fn leave_out(&self, path: &Path) -> bool {
+        path.ancestors()
+            .filter(|above| !above.as_os_str().is_empty())
+            .enumerate()
+            .any(|(up, above)| self.leaves(above, up > 0))
+    }
+
     /// Whether a file is taken for its name.
     pub fn takes(&self, path: &Path) -> bool {
         match &self.named {
             Some(globs) => globs.is_match(path),
+            None if self.kind == SourceKind::Zip => archive::is_archive_name(&path.to_string_lossy()),
             None => Format::of_name(&path.to_string_lossy()).is_some_and(|format| format.is_of(self.kind)),
         }
     }
