@@ -21,15 +21,17 @@ pub enum SourceKind {
     Markdown,
     /// One JSON object per line: a file.
     Jsonl,
+    /// Source code: a file or a folder.
+    Code,
 }
 
 /// Kinds that have a name but no reader yet.
 const PLANNED_KINDS: &[&str] =
-    &["code", "config", "pdf", "html", "article", "zip", "git", "forum", "issues", "blog", "transcript", "table"];
+    &["config", "pdf", "html", "article", "zip", "git", "forum", "issues", "blog", "transcript", "table"];
 
 impl SourceKind {
     /// All kinds that can be ingested.
-    pub const ALL: [SourceKind; 3] = [SourceKind::Text, SourceKind::Markdown, SourceKind::Jsonl];
+    pub const ALL: [SourceKind; 4] = [SourceKind::Text, SourceKind::Markdown, SourceKind::Jsonl, SourceKind::Code];
 
     /// The name used in SQL.
     pub fn name(self) -> &'static str {
@@ -37,6 +39,7 @@ impl SourceKind {
             SourceKind::Text => "text",
             SourceKind::Markdown => "markdown",
             SourceKind::Jsonl => "jsonl",
+            SourceKind::Code => "code",
         }
     }
 }
@@ -48,7 +51,7 @@ impl SourceKind {
             Ok(Self::Jsonl) => Err(Error::unsupported("kind \"jsonl\" cannot be ingested inline")
                 .with_hint("Call rag.ingest once for each record, or add the file as a source.")),
             Ok(kind) => Ok(kind),
-            Err(_) => Err(Self::unknown("kind", name, &[Self::Text, Self::Markdown])),
+            Err(_) => Err(Self::unknown("kind", name, &[Self::Text, Self::Markdown, Self::Code])),
         }
     }
 
@@ -150,6 +153,7 @@ impl SourceOptions {
                 SourceKind::Text => Chunking::Recursive,
                 SourceKind::Markdown => Chunking::Heading,
                 SourceKind::Jsonl => Chunking::Recursive,
+                SourceKind::Code => Chunking::Structure,
             },
             chunk_tokens: 200,
             overlap: 0,
@@ -418,7 +422,7 @@ mod tests {
     fn a_document_is_of_another_kind_than_a_file_of_many() {
         assert_eq!(SourceKind::of_document("text"), Ok(SourceKind::Text));
         let strange = SourceKind::of_document("docx").expect_err("strange");
-        assert_eq!(strange.hint.as_deref(), Some("Known: text, markdown."));
+        assert_eq!(strange.hint.as_deref(), Some("Known: text, markdown, code."));
         assert_eq!(SourceKind::of_document("jsonl").map_err(|e| e.kind), Err(Kind::Unsupported));
         assert_eq!(SourceKind::of_document("pdf").map_err(|e| e.kind), Err(Kind::Unsupported));
     }
