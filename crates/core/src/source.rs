@@ -26,6 +26,8 @@ pub enum SourceKind {
     Git,
     /// The members of a ZIP, tar or gzip archive: a file, or a folder of archives.
     Zip,
+    /// Source code: a file or a folder.
+    Code,
 }
 
 /// Kinds that have a name but no reader yet.
@@ -40,6 +42,11 @@ impl SourceKind {
 impl SourceKind {
     /// All kinds that can be ingested.
     pub const ALL: [SourceKind; 4] = [SourceKind::Text, SourceKind::Markdown, SourceKind::Jsonl, SourceKind::Zip];
+    &["config", "pdf", "html", "article", "zip", "git", "forum", "issues", "blog", "transcript", "table"];
+
+impl SourceKind {
+    /// All kinds that can be ingested.
+    pub const ALL: [SourceKind; 4] = [SourceKind::Text, SourceKind::Markdown, SourceKind::Jsonl, SourceKind::Code];
 
     /// The name used in SQL.
     pub fn name(self) -> &'static str {
@@ -49,6 +56,7 @@ impl SourceKind {
             SourceKind::Jsonl => "jsonl",
             SourceKind::Git => "git",
             SourceKind::Zip => "zip",
+            SourceKind::Code => "code",
         }
     }
 }
@@ -65,7 +73,7 @@ impl SourceKind {
             Ok(Self::Zip) => Err(Error::unsupported("kind \"zip\" cannot be ingested inline")
                 .with_hint("Call rag.ingest once for each member, or add the archive as a source.")),
             Ok(kind) => Ok(kind),
-            Err(_) => Err(Self::unknown("kind", name, &[Self::Text, Self::Markdown])),
+            Err(_) => Err(Self::unknown("kind", name, &[Self::Text, Self::Markdown, Self::Code])),
         }
     }
 
@@ -191,6 +199,7 @@ impl SourceOptions {
                 SourceKind::Jsonl => Chunking::Recursive,
                 SourceKind::Git => Chunking::Structure,
                 SourceKind::Zip => Chunking::Structure,
+                SourceKind::Code => Chunking::Structure,
             },
             chunk_tokens: 200,
             overlap: 0,
@@ -598,7 +607,7 @@ mod tests {
     fn a_document_is_of_another_kind_than_a_file_of_many() {
         assert_eq!(SourceKind::of_document("text"), Ok(SourceKind::Text));
         let strange = SourceKind::of_document("docx").expect_err("strange");
-        assert_eq!(strange.hint.as_deref(), Some("Known: text, markdown."));
+        assert_eq!(strange.hint.as_deref(), Some("Known: text, markdown, code."));
         assert_eq!(SourceKind::of_document("jsonl").map_err(|e| e.kind), Err(Kind::Unsupported));
         assert_eq!(SourceKind::of_document("zip").map_err(|e| e.kind), Err(Kind::Unsupported));
         assert_eq!(SourceKind::of_document("pdf").map_err(|e| e.kind), Err(Kind::Unsupported));

@@ -6,6 +6,7 @@
 //! every sort (an archive, a repository) is decided by the name of the file and then by its content. Knows nothing of
 //! how a format is parsed: [`crate::parse::parse`] does.
 
+use crate::parse::code::Language;
 use crate::text;
 use rag_core::source::SourceKind;
 use serde_json::{Map, Value};
@@ -19,6 +20,8 @@ pub enum Format {
     Markdown,
     /// One JSON object that is a record.
     Record,
+    /// Source code.
+    Code,
 }
 
 /// Extensions of names, without the dot and in lower case, and what files so named are.
@@ -38,8 +41,9 @@ impl Format {
     /// The format that a file's name promises.
     pub fn of_name(path: &str) -> Option<Self> {
         let name = path.rsplit('/').next().unwrap_or_default();
-        let extension = name.rsplit_once('.')?.1.to_ascii_lowercase();
-        EXTENSIONS.iter().find(|(names, _)| names.contains(&extension.as_str())).map(|(_, format)| *format)
+        let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+        let known = EXTENSIONS.iter().find(|(names, _)| extension.as_deref().is_some_and(|e| names.contains(&e)));
+        known.map(|(_, format)| *format).or_else(|| Language::of_name(path).map(|_| Self::Code))
     }
 
     /// The format of the document `path` that a source of `kind` holds; only kinds that hold files of every sort look at
@@ -71,6 +75,10 @@ impl Format {
             None if name.contains('.') => Format::Text,
             None if looks_like_markdown(&text::repair(&content[..content.len().min(LOOK)]).text) => Format::Markdown,
             None => Format::Text,
+            SourceKind::Text => Format::Text,
+            SourceKind::Markdown => Format::Markdown,
+            SourceKind::Jsonl => Format::Record,
+            SourceKind::Code => Format::Code,
         }
     }
 
@@ -105,7 +113,8 @@ impl Format {
         if lines.next().is_some_and(|line| serde_json::from_str::<Map<String, Value>>(line).is_ok()) {
             return Format::Record;
         }
-        Self::of_name(path).unwrap_or(if looks_like_markdown(&head) { Format::Markdown } else { Format::Text })
+        let named = Self::of_name(path).or_else(|| Language::of_shebang(&head).map(|_| Self::Code));
+        named.unwrap_or(if looks_like_markdown(&head) { Format::Markdown } else { Format::Text })
     }
 
     /// The kind of source that such a file alone would be.
@@ -114,6 +123,7 @@ impl Format {
             Format::Text => SourceKind::Text,
             Format::Markdown => SourceKind::Markdown,
             Format::Record => SourceKind::Jsonl,
+            Format::Code => SourceKind::Code,
         }
     }
 }
@@ -166,7 +176,10 @@ mod tests {
             ("notes", "# title\n", Format::Markdown),
             ("notes", "```sh\n", Format::Markdown),
             ("notes", "plain", Format::Text),
-            ("script", "#!/bin/sh\n", Format::Text),
+            ("script", "#!/usr/bin/awk\n", Format::Text),
+            ("script", "#!/bin/sh\n", Format::Code),
+            ("a.py", "# x\n", Format::Code),
+            ("Rakefile", "", Format::Code),
             ("a.txt", "\n{\"text\": \"x\"}\n", Format::Record),
             ("a.jsonl", "", Format::Record),
             ("a.txt", "{not json}", Format::Text),

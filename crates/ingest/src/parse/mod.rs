@@ -6,6 +6,7 @@
 //! range of the stored text. Blocks need not cover everything: what lies between them (link definitions, markers) is
 //! text without a structure of its own, and the chunker gives it a place.
 
+pub mod code;
 pub mod markdown;
 pub mod metadata;
 pub mod plain;
@@ -152,11 +153,11 @@ impl Structure {
 
 /// Parses the bytes of one document; `path` is what its name may tell.
 pub fn parse(format: Format, path: &str, bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
-    let _ = path;
     Ok(match format {
         Format::Text => plain::parse(bytes, options),
         Format::Markdown => markdown::parse(bytes),
         Format::Record => record::document(bytes, options)?,
+        Format::Code => code::parse(path, bytes),
     })
 }
 

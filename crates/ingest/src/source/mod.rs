@@ -62,7 +62,7 @@ fn open(spec: &SourceSpec) -> Result<Box<dyn Source + '_>> {
         SourceKind::Jsonl => Box::new(jsonl::Records::new(spec, location)?),
         SourceKind::Git => Box::new(git::Repository::new(spec, &location)?),
         SourceKind::Zip => Box::new(archive::Archives::new(spec, location)?),
-        SourceKind::Text | SourceKind::Markdown => Box::new(file::Files::new(spec, location)?),
+        _ => Box::new(file::Files::new(spec, location)?),
     })
 }
 
