@@ -19,6 +19,14 @@ pub enum Format {
     Markdown,
     /// One JSON object that is a record.
     Record,
+    /// Configuration: YAML, TOML, JSON, INI.
+    Config,
+    /// One JSON object that is a thread of a forum.
+    Forum,
+    /// One JSON object that is a work item.
+    Issues,
+    /// Subtitles or segments of a recording.
+    Transcript,
 }
 
 /// Extensions of names, without the dot and in lower case, and what files so named are.
@@ -26,6 +34,8 @@ const EXTENSIONS: &[(&[&str], Format)] = &[
     (&["md", "markdown", "mdown", "mkd"], Format::Markdown),
     (&["txt", "text", "rst", "adoc", "org", "log"], Format::Text),
     (&["jsonl", "ndjson"], Format::Record),
+    (&["yaml", "yml", "toml", "json", "jsonc", "ini", "cfg", "conf", "properties"], Format::Config),
+    (&["srt", "vtt"], Format::Transcript),
 ];
 
 /// Bytes that are looked at; enough for one long record.
@@ -43,8 +53,12 @@ impl Format {
     pub fn of_item(kind: SourceKind) -> Self {
         match kind {
             SourceKind::Text => Format::Text,
-            SourceKind::Markdown => Format::Markdown,
+            SourceKind::Markdown | SourceKind::Blog => Format::Markdown,
             SourceKind::Jsonl => Format::Record,
+            SourceKind::Config => Format::Config,
+            SourceKind::Forum => Format::Forum,
+            SourceKind::Issues => Format::Issues,
+            SourceKind::Transcript => Format::Transcript,
         }
     }
 
@@ -63,10 +77,17 @@ impl Format {
     pub fn detect(path: &str, content: &[u8]) -> Self {
         let head = text::repair(&content[..content.len().min(LOOK)]).text;
         let mut lines = head.lines().filter(|line| !line.trim().is_empty());
-        if lines.next().is_some_and(|line| serde_json::from_str::<Map<String, Value>>(line).is_ok()) {
+        let named = Self::of_name(path);
+        if lines.next().is_some_and(|line| serde_json::from_str::<Map<String, Value>>(line).is_ok())
+            // One object alone in a file with the name of a configuration is one.
+            && !(named == Some(Format::Config) && lines.next().is_none())
+        {
             return Format::Record;
         }
-        Self::of_name(path).unwrap_or(if looks_like_markdown(&head) { Format::Markdown } else { Format::Text })
+        if named.is_none() && (head.starts_with("WEBVTT\n") || head.starts_with("WEBVTT ")) {
+            return Format::Transcript;
+        }
+        named.unwrap_or(if looks_like_markdown(&head) { Format::Markdown } else { Format::Text })
     }
 
     /// The kind of source that such a file alone would be.
@@ -75,6 +96,10 @@ impl Format {
             Format::Text => SourceKind::Text,
             Format::Markdown => SourceKind::Markdown,
             Format::Record => SourceKind::Jsonl,
+            Format::Config => SourceKind::Config,
+            Format::Forum => SourceKind::Forum,
+            Format::Issues => SourceKind::Issues,
+            Format::Transcript => SourceKind::Transcript,
         }
     }
 }
@@ -108,6 +133,11 @@ mod tests {
             ("a.jsonl", "", Format::Record),
             ("a.txt", "{not json}", Format::Text),
             ("", "", Format::Text),
+            ("a.json", "{\"a\": 1}\n", Format::Config),
+            ("a.json", "{\"a\": 1}\n{\"a\": 2}\n", Format::Record),
+            ("a.TOML", "", Format::Config),
+            ("a.srt", "1\n", Format::Transcript),
+            ("talk", "WEBVTT\n\n", Format::Transcript),
         ] {
             assert_eq!(Format::detect(name, content.as_bytes()), format, "{name} {content}");
         }

@@ -52,9 +52,14 @@ pub fn parse_listed(
     counter: &dyn TokenCounter,
 ) -> std::result::Result<Document, Failure> {
     // The URI of a file is its path: relative to a folder, or the name of a single file.
-    let path = (kind != SourceKind::Jsonl).then(|| uri.to_owned());
+    let path = (!kind.is_of_records() && !is_record_of(kind, uri)).then(|| uri.to_owned());
     let built = document::build(Format::of_item(kind), options, uri, path, content, &Map::new(), counter);
     built.map_err(|error| Failure { uri: uri.to_owned(), error })
+}
+
+/// Whether an item of a kind that takes both files and a file of records is a record, which has `file#key` for its URI.
+fn is_record_of(kind: SourceKind, uri: &str) -> bool {
+    kind == SourceKind::Transcript && uri.contains('#') && Format::of_name(uri).is_none()
 }
 
 /// [`fetch`] and [`parse_listed`] in one process.
@@ -65,7 +70,7 @@ pub fn read(spec: &SourceSpec, item: &Item, counter: &dyn TokenCounter) -> std::
 
 /// Parses and chunks content that was given instead of read.
 ///
-/// For kind `jsonl` the content is one JSON object. `metadata` overrides what the content says, its `title`,
+/// For a kind of records (`jsonl`, `forum`, `issues`) the content is one JSON object. `metadata` overrides what the content says, its `title`,
 /// `language` and `published_at` included.
 pub fn parse_inline(
     kind: SourceKind,

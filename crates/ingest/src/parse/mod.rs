@@ -6,10 +6,16 @@
 //! range of the stored text. Blocks need not cover everything: what lies between them (link definitions, markers) is
 //! text without a structure of its own, and the chunker gives it a place.
 
+pub mod config;
+pub mod forum;
+mod html_text;
+pub mod issues;
 pub mod markdown;
 pub mod metadata;
 pub mod plain;
+mod post;
 pub mod record;
+pub mod transcript;
 
 use crate::format::Format;
 use rag_core::document::Facts;
@@ -95,6 +101,8 @@ pub struct Part {
     pub header: Option<String>,
     /// What is known about it.
     pub facts: Facts,
+    /// What else is known about it; every chunk of it carries it.
+    pub metadata: Map<String, Value>,
 }
 
 /// The beginning of a page.
@@ -152,11 +160,14 @@ impl Structure {
 
 /// Parses the bytes of one document; `path` is what its name may tell.
 pub fn parse(format: Format, path: &str, bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
-    let _ = path;
     Ok(match format {
         Format::Text => plain::parse(bytes, options),
         Format::Markdown => markdown::parse(bytes),
         Format::Record => record::document(bytes, options)?,
+        Format::Config => config::parse(path, bytes, options),
+        Format::Forum => forum::parse(bytes, options)?,
+        Format::Issues => issues::parse(bytes, options)?,
+        Format::Transcript => transcript::parse(bytes, options)?,
     })
 }
 

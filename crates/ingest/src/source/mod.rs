@@ -9,11 +9,13 @@
 mod confine;
 mod file;
 mod jsonl;
+mod layout;
+mod rows;
 mod walk;
 
 use confine::Location;
 use rag_core::error::{Error, Kind, Result};
-use rag_core::source::{Failure, Item, Limits, SourceKind, SourceSpec};
+use rag_core::source::{Failure, Item, Limits, Place, SourceKind, SourceSpec};
 
 /// Items and failures of one page.
 const PAGE: usize = 1000;
@@ -37,20 +39,27 @@ trait Source {
 pub fn list(spec: &SourceSpec, emit: &mut Emit<'_>) -> Result<()> {
     let mut pages =
         Pages { emit, limits: &spec.options.limits, documents: 0, bytes: 0, items: Vec::new(), failures: Vec::new() };
-    open(spec)?.list(&mut pages)?;
+    open(spec, None)?.list(&mut pages)?;
     pages.flush()
 }
 
 /// The bytes of one item.
 pub fn read(spec: &SourceSpec, item: &Item) -> Result<Vec<u8>> {
-    open(spec)?.read(item)
+    open(spec, Some(&item.place))?.read(item)
 }
 
-fn open(spec: &SourceSpec) -> Result<Box<dyn Source + '_>> {
+/// Opens a source, to list it or to read what is at `place`.
+fn open<'a>(spec: &'a SourceSpec, place: Option<&Place>) -> Result<Box<dyn Source + 'a>> {
     let location = Location::open(spec)?;
-    Ok(match spec.kind {
-        SourceKind::Jsonl => Box::new(jsonl::Records::new(spec, location)?),
-        SourceKind::Text | SourceKind::Markdown => Box::new(file::Files::new(spec, location)?),
+    let of_records = match (spec.kind, place) {
+        (SourceKind::Transcript, Some(place)) => matches!(place, Place::Record { .. }),
+        (SourceKind::Transcript, None) => jsonl::holds_recordings(&location, &spec.options.limits)?,
+        (kind, _) => kind.is_of_records(),
+    };
+    Ok(if of_records {
+        Box::new(jsonl::Records::new(spec, location)?)
+    } else {
+        Box::new(file::Files::new(spec, location)?)
     })
 }
 
