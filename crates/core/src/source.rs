@@ -20,7 +20,7 @@ pub enum SourceKind {
     Text,
     /// Markdown: a file or a folder.
     Markdown,
-    /// One JSON object per line: a file.
+    /// Records, one JSON object per line, in one JSON array or as rows of CSV: a file.
     Jsonl,
     /// The files of a commit: a git repository.
     Git,
@@ -47,6 +47,33 @@ impl SourceKind {
 impl SourceKind {
     /// All kinds that can be ingested.
     pub const ALL: [SourceKind; 4] = [SourceKind::Text, SourceKind::Markdown, SourceKind::Jsonl, SourceKind::Code];
+    /// Configuration (YAML, TOML, JSON, INI): a file or a folder.
+    Config,
+    /// Threads of a forum as JSON records: a file.
+    Forum,
+    /// Work items as JSON records: a file.
+    Issues,
+    /// Posts in Markdown: a folder or a file.
+    Blog,
+    /// Transcripts of recordings (SRT, VTT, JSON): a file or a folder, or recordings as JSON records.
+    Transcript,
+}
+
+/// Kinds that have a name but no reader yet.
+const PLANNED_KINDS: &[&str] = &["code", "pdf", "html", "article", "zip", "git", "table"];
+
+impl SourceKind {
+    /// All kinds that can be ingested.
+    pub const ALL: [SourceKind; 8] = [
+        SourceKind::Text,
+        SourceKind::Markdown,
+        SourceKind::Jsonl,
+        SourceKind::Config,
+        SourceKind::Forum,
+        SourceKind::Issues,
+        SourceKind::Blog,
+        SourceKind::Transcript,
+    ];
 
     /// The name used in SQL.
     pub fn name(self) -> &'static str {
@@ -57,7 +84,31 @@ impl SourceKind {
             SourceKind::Git => "git",
             SourceKind::Zip => "zip",
             SourceKind::Code => "code",
+            SourceKind::Config => "config",
+            SourceKind::Forum => "forum",
+            SourceKind::Issues => "issues",
+            SourceKind::Blog => "blog",
+            SourceKind::Transcript => "transcript",
         }
+    }
+
+    /// Whether a source of this kind is one file of records and never a folder.
+    pub fn is_of_records(self) -> bool {
+        matches!(self, SourceKind::Jsonl | SourceKind::Forum | SourceKind::Issues)
+    }
+
+    /// Tokens repeated between chunks when the user says nothing.
+    fn usual_overlap(self) -> u32 {
+        match self {
+            SourceKind::Blog => 40,
+            SourceKind::Transcript => 30,
+            _ => 0,
+        }
+    }
+
+    /// Whether its parts are prose, of which the end can be repeated in the next chunk.
+    fn has_parts_of_prose(self) -> bool {
+        matches!(self, SourceKind::Forum | SourceKind::Issues | SourceKind::Transcript)
     }
 }
 
@@ -74,6 +125,10 @@ impl SourceKind {
                 .with_hint("Call rag.ingest once for each member, or add the archive as a source.")),
             Ok(kind) => Ok(kind),
             Err(_) => Err(Self::unknown("kind", name, &[Self::Text, Self::Markdown, Self::Code])),
+            Err(_) => {
+                let inline: Vec<Self> = Self::ALL.into_iter().filter(|kind| *kind != Self::Jsonl).collect();
+                Err(Self::unknown("kind", name, &inline))
+            }
         }
     }
 
@@ -165,7 +220,8 @@ pub struct SourceOptions {
     pub chunking: Chunking,
     /// Target size of a chunk in tokens of the collection's model, 16 to 8192; never above the model's window.
     pub chunk_tokens: u32,
-    /// Tokens repeated from the end of the previous chunk (recursive chunking), below half of `chunk_tokens`.
+    /// Tokens repeated from the end of the previous chunk (recursive chunking, and parts that are prose), below half of
+    /// `chunk_tokens`.
     pub overlap: u32,
     /// Cut text beyond the window (counted and reported) instead of chunking it.
     pub truncate: bool,
@@ -200,9 +256,13 @@ impl SourceOptions {
                 SourceKind::Git => Chunking::Structure,
                 SourceKind::Zip => Chunking::Structure,
                 SourceKind::Code => Chunking::Structure,
+                SourceKind::Jsonl | SourceKind::Blog => Chunking::Recursive,
+                SourceKind::Config | SourceKind::Forum | SourceKind::Issues | SourceKind::Transcript => {
+                    Chunking::Structure
+                }
             },
             chunk_tokens: 200,
-            overlap: 0,
+            overlap: kind.usual_overlap(),
             truncate: false,
             embed_template: EmbedTemplate::default(),
             text_search_config: "english".to_owned(),
@@ -266,13 +326,19 @@ impl SourceOptions {
             }
         }
         parsed.glob.iter().try_for_each(|glob| file_glob(glob).map(|_| ()))?;
+        let overlaps = parsed.chunking == Chunking::Recursive
+            || (parsed.chunking == Chunking::Structure && kind.has_parts_of_prose());
+        if !object.contains_key("overlap") {
+            // What nobody asked for gives way to what somebody did.
+            parsed.overlap = if overlaps { parsed.overlap.min((parsed.chunk_tokens - 1) / 4) } else { 0 };
+        }
         if parsed.overlap * 2 >= parsed.chunk_tokens {
             return Err(Error::invalid(format!(
                 "overlap {} is not below half of chunk_tokens {}",
                 parsed.overlap, parsed.chunk_tokens
             )));
         }
-        if parsed.overlap > 0 && parsed.chunking != Chunking::Recursive {
+        if parsed.overlap > 0 && !overlaps {
             return Err(Error::invalid("overlap needs chunking \"recursive\"")
                 .with_hint("Add \"chunking\": \"recursive\" to the options, or leave overlap out."));
         }
@@ -284,11 +350,19 @@ impl SourceOptions {
         if parsed.chunking == Chunking::None && object.contains_key("chunk_tokens") {
             return Err(Error::invalid("chunk_tokens does not apply to chunking \"none\""));
         }
-        if object.contains_key("fields") && kind != SourceKind::Jsonl {
-            return Err(Error::invalid(format!("option \"fields\" does not apply to kind \"{}\"", kind.name())));
+        let only_key = FieldMap { external_id: parsed.fields.external_id.clone(), ..FieldMap::default() };
+        match kind {
+            SourceKind::Jsonl => {}
+            // What else such a record holds has names of its own.
+            SourceKind::Forum | SourceKind::Issues | SourceKind::Transcript if parsed.fields == only_key => {}
+            _ if object.contains_key("fields") => {
+                return Err(Error::invalid(format!("option \"fields\" does not apply to kind \"{}\"", kind.name())));
+            }
+            _ => {}
         }
-        if kind == SourceKind::Jsonl && (!parsed.glob.is_empty() || !parsed.ignore.is_empty()) {
-            return Err(Error::invalid("options \"glob\" and \"ignore\" do not apply to kind \"jsonl\""));
+        if kind.is_of_records() && (!parsed.glob.is_empty() || !parsed.ignore.is_empty()) {
+            let message = format!("options \"glob\" and \"ignore\" do not apply to kind \"{}\"", kind.name());
+            return Err(Error::invalid(message));
         }
         if let Some(key) = ["ref", "expect_commit"].into_iter().find(|key| object.contains_key(*key))
             && kind != SourceKind::Git
@@ -412,9 +486,9 @@ pub enum Place {
     },
     /// A byte range of the source's file.
     Record {
-        /// First byte of the line.
+        /// First byte of the line, element or row.
         offset: u64,
-        /// Bytes of the line without its end.
+        /// Bytes of it without its end.
         length: u64,
     },
     /// A file of a commit.
@@ -595,6 +669,30 @@ mod tests {
         }
         let open = SourceOptions::parse(SourceKind::Zip, &json!({"password": "secret", "glob": "*.md"})).expect("valid");
         assert_eq!((open.password.as_deref(), open.chunking), (Some("secret"), Chunking::Structure));
+    fn an_overlap_is_usual_for_some_kinds_and_possible_for_prose() {
+        let overlap = |kind, options| SourceOptions::parse(kind, &options).map(|o| o.overlap).map_err(|e| e.message);
+        assert_eq!(overlap(SourceKind::Blog, Value::Null), Ok(40));
+        assert_eq!(overlap(SourceKind::Transcript, Value::Null), Ok(30));
+        assert_eq!(overlap(SourceKind::Transcript, json!({"chunk_tokens": 16})), Ok(3));
+        assert_eq!(overlap(SourceKind::Transcript, json!({"chunking": "none"})), Ok(0));
+        assert_eq!(overlap(SourceKind::Transcript, json!({"overlap": 0})), Ok(0));
+        assert_eq!(overlap(SourceKind::Forum, json!({"overlap": 10})), Ok(10));
+        assert!(overlap(SourceKind::Config, json!({"overlap": 10})).is_err());
+    }
+
+    #[test]
+    fn only_the_key_of_a_thread_can_be_named() {
+        let parse = |kind, options| SourceOptions::parse(kind, &options).map_err(|e| e.message);
+        assert!(parse(SourceKind::Forum, json!({"fields": {"external_id": "tid"}})).is_ok());
+        let refused = |kind: SourceKind, options| {
+            let message = format!("option \"fields\" does not apply to kind \"{}\"", kind.name());
+            assert_eq!(parse(kind, options), Err(message));
+        };
+        refused(SourceKind::Issues, json!({"fields": {"text": "t"}}));
+        refused(SourceKind::Config, json!({"fields": {"external_id": "t"}}));
+        let message = "options \"glob\" and \"ignore\" do not apply to kind \"forum\"";
+        assert_eq!(parse(SourceKind::Forum, json!({"glob": "*.json"})), Err(message.to_owned()));
+        assert!(parse(SourceKind::Transcript, json!({"glob": "*.json"})).is_ok());
     }
 
     #[test]
@@ -608,6 +706,7 @@ mod tests {
         assert_eq!(SourceKind::of_document("text"), Ok(SourceKind::Text));
         let strange = SourceKind::of_document("docx").expect_err("strange");
         assert_eq!(strange.hint.as_deref(), Some("Known: text, markdown, code."));
+        assert_eq!(strange.hint.as_deref(), Some("Known: text, markdown, config, forum, issues, blog, transcript."));
         assert_eq!(SourceKind::of_document("jsonl").map_err(|e| e.kind), Err(Kind::Unsupported));
         assert_eq!(SourceKind::of_document("zip").map_err(|e| e.kind), Err(Kind::Unsupported));
         assert_eq!(SourceKind::of_document("pdf").map_err(|e| e.kind), Err(Kind::Unsupported));

@@ -22,6 +22,14 @@ pub enum Format {
     Record,
     /// Source code.
     Code,
+    /// Configuration: YAML, TOML, JSON, INI.
+    Config,
+    /// One JSON object that is a thread of a forum.
+    Forum,
+    /// One JSON object that is a work item.
+    Issues,
+    /// Subtitles or segments of a recording.
+    Transcript,
 }
 
 /// Extensions of names, without the dot and in lower case, and what files so named are.
@@ -29,6 +37,8 @@ const EXTENSIONS: &[(&[&str], Format)] = &[
     (&["md", "markdown", "mdown", "mkd"], Format::Markdown),
     (&["txt", "text", "rst", "adoc", "org", "log"], Format::Text),
     (&["jsonl", "ndjson"], Format::Record),
+    (&["yaml", "yml", "toml", "json", "jsonc", "ini", "cfg", "conf", "properties"], Format::Config),
+    (&["srt", "vtt"], Format::Transcript),
 ];
 
 /// Bytes of a file by which it is told whether it is text; those that git looks at, too, are about as many.
@@ -76,9 +86,13 @@ impl Format {
             None if looks_like_markdown(&text::repair(&content[..content.len().min(LOOK)]).text) => Format::Markdown,
             None => Format::Text,
             SourceKind::Text => Format::Text,
-            SourceKind::Markdown => Format::Markdown,
+            SourceKind::Markdown | SourceKind::Blog => Format::Markdown,
             SourceKind::Jsonl => Format::Record,
             SourceKind::Code => Format::Code,
+            SourceKind::Config => Format::Config,
+            SourceKind::Forum => Format::Forum,
+            SourceKind::Issues => Format::Issues,
+            SourceKind::Transcript => Format::Transcript,
         }
     }
 
@@ -110,10 +124,17 @@ impl Format {
     pub fn detect(path: &str, content: &[u8]) -> Self {
         let head = text::repair(&content[..content.len().min(LOOK)]).text;
         let mut lines = head.lines().filter(|line| !line.trim().is_empty());
-        if lines.next().is_some_and(|line| serde_json::from_str::<Map<String, Value>>(line).is_ok()) {
+        let named = Self::of_name(path);
+        if lines.next().is_some_and(|line| serde_json::from_str::<Map<String, Value>>(line).is_ok())
+            // One object alone in a file with the name of a configuration is one.
+            && !(named == Some(Format::Config) && lines.next().is_none())
+        {
             return Format::Record;
         }
         let named = Self::of_name(path).or_else(|| Language::of_shebang(&head).map(|_| Self::Code));
+        if named.is_none() && (head.starts_with("WEBVTT\n") || head.starts_with("WEBVTT ")) {
+            return Format::Transcript;
+        }
         named.unwrap_or(if looks_like_markdown(&head) { Format::Markdown } else { Format::Text })
     }
 
@@ -124,6 +145,10 @@ impl Format {
             Format::Markdown => SourceKind::Markdown,
             Format::Record => SourceKind::Jsonl,
             Format::Code => SourceKind::Code,
+            Format::Config => SourceKind::Config,
+            Format::Forum => SourceKind::Forum,
+            Format::Issues => SourceKind::Issues,
+            Format::Transcript => SourceKind::Transcript,
         }
     }
 }
@@ -184,6 +209,11 @@ mod tests {
             ("a.jsonl", "", Format::Record),
             ("a.txt", "{not json}", Format::Text),
             ("", "", Format::Text),
+            ("a.json", "{\"a\": 1}\n", Format::Config),
+            ("a.json", "{\"a\": 1}\n{\"a\": 2}\n", Format::Record),
+            ("a.TOML", "", Format::Config),
+            ("a.srt", "1\n", Format::Transcript),
+            ("talk", "WEBVTT\n\n", Format::Transcript),
         ] {
             assert_eq!(Format::detect(name, content.as_bytes()), format, "{name} {content}");
         }

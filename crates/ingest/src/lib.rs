@@ -74,7 +74,7 @@ pub fn read(spec: &SourceSpec, item: &Item, counter: &dyn TokenCounter) -> std::
 
 /// Parses and chunks content that was given instead of read.
 ///
-/// For kind `jsonl` the content is one JSON object. `metadata` overrides what the content says, its `title`,
+/// For a kind of records (`jsonl`, `forum`, `issues`) the content is one JSON object. `metadata` overrides what the content says, its `title`,
 /// `language` and `published_at` included.
 pub fn parse_inline(
     kind: SourceKind,

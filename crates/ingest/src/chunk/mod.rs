@@ -28,7 +28,7 @@ use rag_core::document::{Chunk, Document, Facts};
 use rag_core::provenance::Span;
 use rag_core::source::{Chunking, SourceOptions};
 use rag_core::tokens::TokenCounter;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::ops::Range;
 
 /// Fills in the document's chunks.
@@ -44,11 +44,12 @@ pub fn chunk(document: &mut Document, structure: &Structure, options: &SourceOpt
         Chunking::None => unknown(recursive::whole(text, body, &sizer, options.truncate)),
     };
     let positions = Positions::new(text);
-    let finish = |(packed, facts)| {
+    let finish = |(packed, facts, metadata): part::Known| {
         let mut chunk = finish(text, packed, &positions, counter);
         chunk.pages = pages(&structure.pages, &chunk.span);
         chunk.time = time(&structure.times, &chunk.span);
         chunk.facts = facts;
+        chunk.metadata.extend(metadata);
         if chunk.facts.role.is_none() {
             chunk.facts.role.clone_from(&document.role);
         }
@@ -58,8 +59,8 @@ pub fn chunk(document: &mut Document, structure: &Structure, options: &SourceOpt
     document.chunks = chunks;
 }
 
-fn unknown(packed: Vec<Packed>) -> Vec<(Packed, Facts)> {
-    packed.into_iter().map(|packed| (packed, Facts::default())).collect()
+fn unknown(packed: Vec<Packed>) -> Vec<part::Known> {
+    packed.into_iter().map(|packed| (packed, Facts::default(), Map::new())).collect()
 }
 
 /// First and last page of a span.

@@ -11,11 +11,15 @@ use super::pack::{Packed, Packer};
 use super::recursive;
 use crate::parse::{Part, Structure};
 use rag_core::document::Facts;
+use serde_json::{Map, Value};
 use std::ops::Range;
 use std::sync::Arc;
 
+/// A chunk to be, and what is known about it.
+pub type Known = (Packed, Facts, Map<String, Value>);
+
 /// Chunks of a text with parts, and what is known about each.
-pub fn chunk(text: &str, structure: &Structure, sizer: &Sizer<'_>, overlap: usize) -> Vec<(Packed, Facts)> {
+pub fn chunk(text: &str, structure: &Structure, sizer: &Sizer<'_>, overlap: usize) -> Vec<Known> {
     let mut chunks = Vec::new();
     for part in tiles(text, structure) {
         let sizer = sizer.of_part(&part.facts);
@@ -30,7 +34,7 @@ pub fn chunk(text: &str, structure: &Structure, sizer: &Sizer<'_>, overlap: usiz
         packer.run(cutter.finish(), tight);
         let mut packed = packer.finish();
         recursive::repeat(text, &mut packed, &sizer, room, overlap);
-        chunks.extend(packed.into_iter().map(|packed| (packed, part.facts.clone())));
+        chunks.extend(packed.into_iter().map(|packed| (packed, part.facts.clone(), part.metadata.clone())));
     }
     chunks
 }

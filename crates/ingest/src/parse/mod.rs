@@ -7,10 +7,16 @@
 //! text without a structure of its own, and the chunker gives it a place.
 
 pub mod code;
+pub mod config;
+pub mod forum;
+mod html_text;
+pub mod issues;
 pub mod markdown;
 pub mod metadata;
 pub mod plain;
+mod post;
 pub mod record;
+pub mod transcript;
 
 use crate::format::Format;
 use rag_core::document::Facts;
@@ -96,6 +102,8 @@ pub struct Part {
     pub header: Option<String>,
     /// What is known about it.
     pub facts: Facts,
+    /// What else is known about it; every chunk of it carries it.
+    pub metadata: Map<String, Value>,
 }
 
 /// The beginning of a page.
@@ -158,6 +166,10 @@ pub fn parse(format: Format, path: &str, bytes: &[u8], options: &SourceOptions) 
         Format::Markdown => markdown::parse(bytes),
         Format::Record => record::document(bytes, options)?,
         Format::Code => code::parse(path, bytes),
+        Format::Config => config::parse(path, bytes, options),
+        Format::Forum => forum::parse(bytes, options)?,
+        Format::Issues => issues::parse(bytes, options)?,
+        Format::Transcript => transcript::parse(bytes, options)?,
     })
 }
 

@@ -10,7 +10,7 @@
 //! memory of its text, and what one record does to a listing happens to all of them.
 
 use super::metadata::{rfc3339, scalar};
-use super::{Parsed, plain};
+use super::{Parsed, plain, post};
 use crate::text::{map_without_nul, repair};
 use rag_core::error::{Error, Kind, Result};
 use rag_core::source::{FieldMap, SourceOptions};
@@ -68,28 +68,41 @@ pub fn document(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
 /// The key of a record, if it has one. Fails as [`parse`] does when there is no JSON object or no text in it.
 pub fn key(bytes: &[u8], fields: &FieldMap) -> Result<Option<String>> {
     let line = repair(bytes);
-    // Values stay slices of the line.
-    let whole: &RawValue = serde_json::from_str(&line.text).map_err(|error| no_json(&line.text, &error))?;
-    if !whole.get().starts_with('{') {
-        return Err(no_object(&line.text));
-    }
-    let mut values: BTreeMap<String, &RawValue> =
-        serde_json::from_str(whole.get()).map_err(|error| no_json(&line.text, &error))?;
-    values.retain(|_, value| value.get() != "null");
-    let take = |named: Option<&str>, usual: &[&str]| {
-        let blank = |raw: &&RawValue| serde_json::from_str::<String>(raw.get()).is_ok_and(|s| s.trim().is_empty());
-        let Some(name) = choose(named, usual, |name| values.get(name).map(blank)) else { return Ok(None) };
-        let raw = values.get(name).map_or("", |raw| raw.get());
-        if raw.starts_with(['[', '{']) {
-            return Err(no_scalar(name, raw));
-        }
-        let value = serde_json::from_str(raw).map_err(|error| no_json(raw, &error))?;
-        text_of(name, value).map(Some)
-    };
-    if take(fields.text.as_deref(), USUAL_TEXTS)?.is_none() {
+    let values = values(&line.text)?;
+    if take_raw(&values, fields.text.as_deref(), USUAL_TEXTS)?.is_none() {
         return Err(no_text(values.keys(), fields));
     }
-    Ok(filled(take(fields.external_id.as_deref(), USUAL_KEYS)?))
+    Ok(filled(take_raw(&values, fields.external_id.as_deref(), USUAL_KEYS)?))
+}
+
+/// The key of a record that is a thread, a work item or a recording.
+pub fn key_only(bytes: &[u8], fields: &FieldMap) -> Result<Option<String>> {
+    let line = repair(bytes);
+    Ok(filled(take_raw(&values(&line.text)?, fields.external_id.as_deref(), post::KEYS)?))
+}
+
+/// Fields of an object, each as a slice of it; those that are null are left out.
+fn values(line: &str) -> Result<BTreeMap<String, &RawValue>> {
+    let whole: &RawValue = serde_json::from_str(line).map_err(|error| no_json(line, &error))?;
+    if !whole.get().starts_with('{') {
+        return Err(no_object(line));
+    }
+    let mut values: BTreeMap<String, &RawValue> =
+        serde_json::from_str(whole.get()).map_err(|error| no_json(line, &error))?;
+    values.retain(|_, value| value.get() != "null");
+    Ok(values)
+}
+
+/// The text of the field that [`choose`] names.
+fn take_raw(values: &BTreeMap<String, &RawValue>, named: Option<&str>, usual: &[&str]) -> Result<Option<String>> {
+    let blank = |raw: &&RawValue| serde_json::from_str::<String>(raw.get()).is_ok_and(|s| s.trim().is_empty());
+    let Some(name) = choose(named, usual, |name| values.get(name).map(blank)) else { return Ok(None) };
+    let raw = values.get(name).map_or("", |raw| raw.get());
+    if raw.starts_with(['[', '{']) {
+        return Err(no_scalar(name, raw));
+    }
+    let value = serde_json::from_str(raw).map_err(|error| no_json(raw, &error))?;
+    text_of(name, value).map(Some)
 }
 
 /// Reads one JSON object.

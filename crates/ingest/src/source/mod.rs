@@ -11,13 +11,15 @@ mod confine;
 mod file;
 mod git;
 mod jsonl;
+mod layout;
+mod rows;
 mod walk;
 mod web;
 
 pub use archive::{INSIDE, is_archive};
 use confine::Location;
 use rag_core::error::{Error, Kind, Result};
-use rag_core::source::{Content, Failure, Item, Limits, SourceKind, SourceSpec, is_url};
+use rag_core::source::{Content, Failure, Item, Limits, Place, SourceKind, SourceSpec, is_url};
 
 /// Items and failures of one page.
 const PAGE: usize = 1000;
@@ -41,16 +43,17 @@ trait Source {
 pub fn list(spec: &SourceSpec, emit: &mut Emit<'_>) -> Result<()> {
     let mut pages =
         Pages { emit, limits: &spec.options.limits, documents: 0, bytes: 0, items: Vec::new(), failures: Vec::new() };
-    open(spec)?.list(&mut pages)?;
+    open(spec, None)?.list(&mut pages)?;
     pages.flush()
 }
 
 /// The bytes of one item.
 pub fn read(spec: &SourceSpec, item: &Item) -> Result<Content> {
-    open(spec)?.read(item)
+    open(spec, Some(&item.place))?.read(item)
 }
 
-fn open(spec: &SourceSpec) -> Result<Box<dyn Source + '_>> {
+/// Opens a source, to list it or to read what is at `place`.
+fn open<'a>(spec: &'a SourceSpec, place: Option<&Place>) -> Result<Box<dyn Source + 'a>> {
     if is_url(&spec.location) {
         return match spec.kind {
             SourceKind::Text | SourceKind::Markdown => Ok(Box::new(web::Web::new(spec)?)),
@@ -58,8 +61,13 @@ fn open(spec: &SourceSpec) -> Result<Box<dyn Source + '_>> {
         };
     }
     let location = Location::open(spec)?;
+    let of_records = match (spec.kind, place) {
+        (SourceKind::Transcript, Some(place)) => matches!(place, Place::Record { .. }),
+        (SourceKind::Transcript, None) => jsonl::holds_recordings(&location, &spec.options.limits)?,
+        (kind, _) => kind.is_of_records(),
+    };
     Ok(match spec.kind {
-        SourceKind::Jsonl => Box::new(jsonl::Records::new(spec, location)?),
+        _ if of_records => Box::new(jsonl::Records::new(spec, location)?),
         SourceKind::Git => Box::new(git::Repository::new(spec, &location)?),
         SourceKind::Zip => Box::new(archive::Archives::new(spec, location)?),
         _ => Box::new(file::Files::new(spec, location)?),

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! Posts: what people wrote, as it stands in the JSON of forums and trackers.
+//!
+//! Owns the names under which exports keep the same thing, and how posts become one text. The text of a document is
+//! the texts of its posts with a blank line between them; who wrote a post, when, and how it was received is not in the text
+//! but in the facts and metadata of its part, so that a renamed author changes no chunk's text. Texts are Markdown.
+
+use super::metadata::{rfc3339, scalar};
+use super::{Parsed, Part, Structure, markdown};
+use crate::text::{map_without_nul, repair, value_without_nul, without_nul};
+use rag_core::document::Facts;
+use rag_core::error::{Error, Kind, Result};
+use serde_json::{Map, Value};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// A JSON object.
+pub type Object = Map<String, Value>;
+
+/// Keys of documents, the first that is there.
+pub const KEYS: &[&str] =
+    &["external_id", "_id", "key", "question_id", "topic_id", "thread_id", "number", "iid", "id"];
+pub const TITLES: &[&str] = &["title", "subject", "summary"];
+pub const AUTHORS: &[&str] =
+    &["author", "speaker", "user", "owner", "reporter", "creator", "username", "poster", "created_by", "opened_by"];
+pub const CREATED: &[&str] = &["created", "created_at", "createdAt", "creation_date", "published_at", "date"];
+pub const URLS: &[&str] = &["url", "html_url", "web_url", "link", "permalink"];
+pub const IDS: &[&str] = &["id", "answer_id", "post_id", "comment_id", "external_id", "_id"];
+/// Texts; `cooked` and the like are HTML.
+const TEXTS: &[&str] =
+    &["text", "body_markdown", "markdown", "raw", "content", "description", "message", "body", "cooked", "body_html"];
+
+/// Names that say how a person is called, best first.
+const PEOPLE: &[&str] = &["login", "display_name", "displayName", "username", "name", "nickname"];
+
+/// Bytes of what a post answers that go with it; the first sentences of what is longer.
+const MAX_CONTEXT: usize = 480;
+
+/// A post.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Post {
+    /// What was written, as it stands in the record.
+    pub text: String,
+    /// Who wrote it.
+    pub speaker: Option<String>,
+    /// What it answers.
+    pub context: Option<String>,
+    /// Titles above it.
+    pub path: Vec<String>,
+    /// What else is known about it.
+    pub metadata: Object,
+}
+
+/// The first of some fields that is there and not null.
+pub fn first<'o>(object: &'o Object, names: &[&str]) -> Option<&'o Value> {
+    names.iter().find_map(|name| object.get(*name).filter(|value| !value.is_null()))
+}
+
+/// The first of some fields that is text or a number.
+pub fn text_of(object: &Object, names: &[&str]) -> Option<String> {
+    let mut found = names.iter().filter_map(|name| scalar(object.get(*name)?));
+    found.find(|text| !text.trim().is_empty()).map(|text| text.trim().to_owned())
+}
+
+/// What was written in a post, which may be nothing but its text.
+pub fn body_of(value: &Value) -> String {
+    match value {
+        Value::Object(object) => {
+            let texts = TEXTS.iter().filter_map(|name| object.get(*name)?.as_str().map(|text| (*name, text)));
+            let found = texts.into_iter().find(|(_, text)| !text.trim().is_empty());
+            found.map_or(String::new(), |(name, text)| {
+                let html = matches!(name, "cooked" | "body_html") || (name == "body" && super::html_text::is_html(text));
+                if html { super::html_text::markdown(text) } else { text.to_owned() }
+            })
+        }
+        other => scalar(other).unwrap_or_default(),
+    }
+}
+
+/// Who wrote something: a name, or an object with one.
+pub fn author_of(object: &Object) -> Option<String> {
+    AUTHORS.iter().find_map(|name| person(object.get(*name)?))
+}
+
+/// The name of a person.
+pub fn person(value: &Value) -> Option<String> {
+    let name = match value {
+        Value::Object(person) => text_of(person, PEOPLE)?,
+        Value::String(name) => without_nul(name.trim()),
+        _ => return None,
+    };
+    Some(name).filter(|name| !name.is_empty())
+}
+
+/// A time as RFC 3339: text, or seconds since 1970.
+pub fn time_of(object: &Object, names: &[&str]) -> Option<String> {
+    names.iter().find_map(|name| match object.get(*name)? {
+        Value::String(text) => rfc3339(text),
+        Value::Number(seconds) => {
+            let time = OffsetDateTime::from_unix_timestamp(seconds.as_i64()?).ok()?;
+            rfc3339(&time.format(&Rfc3339).ok()?)
+        }
+        _ => None,
+    })
+}
+
+/// The elements of an array; none of anything else.
+pub fn list<'o>(object: &'o Object, name: &str) -> &'o [Value] {
+    object.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// Puts a field into metadata if there is one.
+pub fn note(metadata: &mut Object, name: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        metadata.insert(name.to_owned(), value_without_nul(value.into()));
+    }
+}
+
+/// What goes with an answer to `text`: all of it, or its first sentences.
+pub fn context_of(text: &str) -> Option<String> {
+    let text = text.trim();
+    if text.len() <= MAX_CONTEXT {
+        return Some(text.to_owned()).filter(|text| !text.is_empty());
+    }
+    let head = &text[..text.floor_char_boundary(MAX_CONTEXT)];
+    let end = head.rfind(['.', '?', '!', '\n']).filter(|end| *end > MAX_CONTEXT / 4).map(|end| end + 1);
+    let end = end.or_else(|| head.rfind(' ')).unwrap_or(head.len());
+    Some(format!("{} …", head[..end].trim_end()))
+}
+
+/// The JSON object of a document.
+pub fn object(bytes: &[u8], what: &str) -> Result<(Object, u64)> {
+    let repaired = repair(bytes);
+    let quoted = || {
+        let text = repaired.text.trim();
+        if text.len() > 80 { format!("{}…", &text[..text.floor_char_boundary(80)]) } else { text.to_owned() }
+    };
+    match serde_json::from_str::<Value>(&repaired.text) {
+        Ok(Value::Object(object)) => Ok((object, repaired.repaired_bytes)),
+        Ok(_) => Err(Error::new(Kind::BadContent, format!("{what} is not a JSON object: \"{}\"", quoted()))),
+        Err(error) => Err(Error::new(Kind::BadContent, format!("{what} is not valid JSON: \"{}\"", quoted()))
+            .with_detail(error.to_string())),
+    }
+}
+
+/// The document of some posts.
+pub fn assemble(posts: Vec<Post>, parsed: &mut Parsed) {
+    let mut text = String::new();
+    let mut parts = Vec::with_capacity(posts.len());
+    for post in posts {
+        let said = repair(post.text.as_bytes());
+        parsed.repaired_bytes += said.repaired_bytes;
+        // The indentation of a first line may make it code.
+        let said = said.text.trim_end().trim_start_matches('\n');
+        if said.trim().is_empty() {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str("\n\n");
+        }
+        let start = text.len();
+        text.push_str(said);
+        parts.push(Part {
+            range: start..text.len(),
+            path: post.path,
+            blocks: Vec::new(),
+            prose: true,
+            context: post.context.clone().map(|context| repair(context.as_bytes()).text),
+            header: post.context.map(|context| repair(context.as_bytes()).text),
+            facts: Facts { speaker: post.speaker, ..Facts::default() },
+            metadata: map_without_nul(post.metadata),
+        });
+    }
+    for part in &mut parts {
+        part.blocks = markdown::structure(&text, part.range.clone()).blocks;
+    }
+    parsed.structure = Structure { body: 0..text.len(), parts, ..Structure::default() };
+    parsed.text = text;
+    parsed.media_type = "text/markdown".to_owned();
+}

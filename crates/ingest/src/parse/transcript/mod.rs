@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! Transcripts: who said what, when.
+//!
+//! A document is a recording, from SubRip, WebVTT or segments in JSON. Segments are put in one total order, by begin, end
+//! and identity, and become turns: neighbours of one speaker. The text is what was said, turn by turn with a blank line
+//! between them; the speaker's name is not in it but in the facts of the turn's part, so a renamed speaker changes no
+//! text. Each segment keeps its time, and a chunk that of all segments it has a part of.
+//!
+//! A segment without a begin stays behind the one before it in the file and has no time; a negative time is 0; an end before
+//! its begin is the begin. What was mended is counted in the metadata. Empty segments say nothing and are left out.
+
+mod cues;
+mod segments;
+
+use super::{Parsed, Part, Structure, Timed, forum, metadata, record};
+use crate::text::{repair, without_nul};
+use rag_core::document::Facts;
+use rag_core::error::{Error, Kind, Result};
+use rag_core::source::SourceOptions;
+pub use segments::is_recording;
+use serde_json::{Map, Value};
+
+/// Something said, as it was found.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Segment {
+    /// Begin in milliseconds.
+    pub from: Option<i64>,
+    /// End in milliseconds.
+    pub to: Option<i64>,
+    /// Identity, that orders what was said at one time.
+    pub id: Option<String>,
+    /// Who spoke.
+    pub speaker: Option<String>,
+    /// What was said.
+    pub text: String,
+}
+
+/// A transcript as it was found.
+#[derive(Debug, Clone, Default)]
+pub struct Found {
+    /// Segments in the order of the file.
+    pub segments: Vec<Segment>,
+    /// What it says about itself.
+    pub about: Map<String, Value>,
+}
+
+/// The document of a recording.
+pub fn parse(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
+    let repaired = repair(bytes);
+    let text = repaired.text.as_str();
+    let mut external_id = None;
+    let (format, media_type, found) = match text.trim_start().as_bytes() {
+        [b'W', b'E', b'B', b'V', b'T', b'T', ..] => ("vtt", "text/vtt", cues::vtt(text)),
+        [b'{', ..] => {
+            external_id = record::key_only(bytes, &options.fields)?;
+            ("json", "application/json", segments::read(text)?)
+        }
+        [b'[', ..] => ("json", "application/json", segments::read(text)?),
+        _ => ("srt", "application/x-subrip", cues::srt(text)),
+    };
+    if found.segments.is_empty() && !text.trim().is_empty() && format == "srt" {
+        return Err(Error::new(Kind::BadContent, "transcript has no cue")
+            .with_detail("A cue has a line like 00:00:01,000 --> 00:00:02,000 and lines of text.")
+            .with_hint("Use kind \"text\" for a transcript without times."));
+    }
+    let mut parsed = Parsed {
+        media_type: media_type.to_owned(),
+        repaired_bytes: repaired.repaired_bytes,
+        external_id,
+        role: Some(forum::ROLE.to_owned()),
+        ..Parsed::default()
+    };
+    metadata::describe(&mut parsed, found.about);
+    parsed.metadata.insert("format".to_owned(), format.into());
+    tell(found.segments, &mut parsed);
+    Ok(parsed)
+}
+
+/// A segment in its place.
+struct Placed {
+    from: u64,
+    to: u64,
+    timed: bool,
+    segment: Segment,
+}
+
+/// Puts segments in order; also how many of them had a time that had to be mended.
+fn order(segments: Vec<Segment>) -> (Vec<Placed>, u64) {
+    let (mut mended, mut before) = (0, 0);
+    let mut placed: Vec<Placed> = Vec::with_capacity(segments.len());
+    for segment in segments {
+        let begin = segment.from.map(|from| u64::try_from(from).unwrap_or(0));
+        let from = begin.unwrap_or(before);
+        let to = segment.to.map_or(from, |to| u64::try_from(to).unwrap_or(0)).max(from);
+        let negative = segment.from.is_some_and(i64::is_negative) || segment.to.is_some_and(i64::is_negative);
+        let reversed = begin.zip(segment.to).is_some_and(|(from, to)| i64::try_from(from).is_ok_and(|from| to < from));
+        mended += u64::from(negative || reversed);
+        before = from;
+        placed.push(Placed { from, to, timed: begin.is_some(), segment });
+    }
+    // A stable sort: the place in the file decides last.
+    placed.sort_by(|a, b| {
+        let id = |p: &Placed| {
+            let id = p.segment.id.clone();
+            (id.is_none(), id.as_deref().and_then(|id| id.parse::<u64>().ok()).unwrap_or(u64::MAX), id)
+        };
+        (a.from, a.to).cmp(&(b.from, b.to)).then_with(|| if a.timed && b.timed { id(a).cmp(&id(b)) } else { std::cmp::Ordering::Equal })
+    });
+    (placed, mended)
+}
+
+/// Writes text, turns and times.
+fn tell(segments: Vec<Segment>, parsed: &mut Parsed) {
+    let (placed, mended) = order(segments);
+    let mut text = String::new();
+    let mut parts: Vec<Part> = Vec::new();
+    let mut times = Vec::new();
+    for Placed { from, to, timed, segment } in placed {
+        let said = without_nul(&segment.text.split_whitespace().collect::<Vec<_>>().join(" "));
+        if said.is_empty() {
+            continue;
+        }
+        let speaker = segment.speaker.map(|name| without_nul(name.trim())).filter(|name| !name.is_empty());
+        match parts.last_mut().filter(|part| part.facts.speaker == speaker) {
+            Some(_) => text.push(' '),
+            None => {
+                if !text.is_empty() {
+                    text.push_str("\n\n");
+                }
+                let facts = Facts { speaker, ..Facts::default() };
+                parts.push(Part { range: text.len()..text.len(), prose: true, facts, ..Part::default() });
+            }
+        }
+        let start = text.len();
+        text.push_str(&said);
+        if timed {
+            times.push(Timed { range: start..text.len(), from, to });
+        }
+        if let Some(part) = parts.last_mut() {
+            part.range.end = text.len();
+        }
+    }
+    if mended > 0 {
+        parsed.metadata.insert("mended_times".to_owned(), mended.into());
+    }
+    parsed.structure = Structure { body: 0..text.len(), parts, times, ..Structure::default() };
+    parsed.text = text;
+}
+
+#[cfg(test)]
+mod tests;
