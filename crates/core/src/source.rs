@@ -21,15 +21,31 @@ pub enum SourceKind {
     Markdown,
     /// One JSON object per line: a file.
     Jsonl,
+    /// Pages, all of each: a file or a folder.
+    Html,
+    /// Pages, the article of each: a file or a folder.
+    Article,
+    /// Word documents: a file or a folder.
+    Docx,
+    /// EPUB books: a file or a folder.
+    Epub,
 }
 
 /// Kinds that have a name but no reader yet.
 const PLANNED_KINDS: &[&str] =
-    &["code", "config", "pdf", "html", "article", "zip", "git", "forum", "issues", "blog", "transcript", "table"];
+    &["code", "config", "pdf", "zip", "git", "forum", "issues", "blog", "transcript", "table"];
 
 impl SourceKind {
     /// All kinds that can be ingested.
-    pub const ALL: [SourceKind; 3] = [SourceKind::Text, SourceKind::Markdown, SourceKind::Jsonl];
+    pub const ALL: [SourceKind; 7] = [
+        SourceKind::Text,
+        SourceKind::Markdown,
+        SourceKind::Jsonl,
+        SourceKind::Html,
+        SourceKind::Article,
+        SourceKind::Docx,
+        SourceKind::Epub,
+    ];
 
     /// The name used in SQL.
     pub fn name(self) -> &'static str {
@@ -37,6 +53,10 @@ impl SourceKind {
             SourceKind::Text => "text",
             SourceKind::Markdown => "markdown",
             SourceKind::Jsonl => "jsonl",
+            SourceKind::Html => "html",
+            SourceKind::Article => "article",
+            SourceKind::Docx => "docx",
+            SourceKind::Epub => "epub",
         }
     }
 }
@@ -48,7 +68,7 @@ impl SourceKind {
             Ok(Self::Jsonl) => Err(Error::unsupported("kind \"jsonl\" cannot be ingested inline")
                 .with_hint("Call rag.ingest once for each record, or add the file as a source.")),
             Ok(kind) => Ok(kind),
-            Err(_) => Err(Self::unknown("kind", name, &[Self::Text, Self::Markdown])),
+            Err(_) => Err(Self::unknown("kind", name, &[Self::Text, Self::Markdown, Self::Html, Self::Article, Self::Docx, Self::Epub])),
         }
     }
 
@@ -150,6 +170,7 @@ impl SourceOptions {
                 SourceKind::Text => Chunking::Recursive,
                 SourceKind::Markdown => Chunking::Heading,
                 SourceKind::Jsonl => Chunking::Recursive,
+                SourceKind::Html | SourceKind::Article | SourceKind::Docx | SourceKind::Epub => Chunking::Structure,
             },
             chunk_tokens: 200,
             overlap: 0,
@@ -417,8 +438,8 @@ mod tests {
     #[test]
     fn a_document_is_of_another_kind_than_a_file_of_many() {
         assert_eq!(SourceKind::of_document("text"), Ok(SourceKind::Text));
-        let strange = SourceKind::of_document("docx").expect_err("strange");
-        assert_eq!(strange.hint.as_deref(), Some("Known: text, markdown."));
+        let strange = SourceKind::of_document("qqqq").expect_err("strange");
+        assert_eq!(strange.hint.as_deref(), Some("Known: text, markdown, html, article, docx, epub."));
         assert_eq!(SourceKind::of_document("jsonl").map_err(|e| e.kind), Err(Kind::Unsupported));
         assert_eq!(SourceKind::of_document("pdf").map_err(|e| e.kind), Err(Kind::Unsupported));
     }

@@ -6,6 +6,7 @@
 //! every sort (an archive, a repository) is decided by the name of the file and then by its content. Knows nothing of
 //! how a format is parsed: [`crate::parse::parse`] does.
 
+use crate::parse::package;
 use crate::text;
 use rag_core::source::SourceKind;
 use serde_json::{Map, Value};
@@ -19,6 +20,14 @@ pub enum Format {
     Markdown,
     /// One JSON object that is a record.
     Record,
+    /// A page, all of it.
+    Html,
+    /// The article of a page.
+    Article,
+    /// A Word document.
+    Docx,
+    /// An EPUB book.
+    Epub,
 }
 
 /// Extensions of names, without the dot and in lower case, and what files so named are.
@@ -26,6 +35,9 @@ const EXTENSIONS: &[(&[&str], Format)] = &[
     (&["md", "markdown", "mdown", "mkd"], Format::Markdown),
     (&["txt", "text", "rst", "adoc", "org", "log"], Format::Text),
     (&["jsonl", "ndjson"], Format::Record),
+    (&["html", "htm", "xhtml"], Format::Html),
+    (&["docx", "docm", "dotx"], Format::Docx),
+    (&["epub"], Format::Epub),
 ];
 
 /// Bytes that are looked at; enough for one long record.
@@ -45,12 +57,16 @@ impl Format {
             SourceKind::Text => Format::Text,
             SourceKind::Markdown => Format::Markdown,
             SourceKind::Jsonl => Format::Record,
+            SourceKind::Html => Format::Html,
+            SourceKind::Article => Format::Article,
+            SourceKind::Docx => Format::Docx,
+            SourceKind::Epub => Format::Epub,
         }
     }
 
     /// Whether a folder of `kind` takes a file of this format when no glob says otherwise.
     pub fn is_of(self, kind: SourceKind) -> bool {
-        self == Self::of_item(kind)
+        self == Self::of_item(kind) || (self == Self::Html && kind == SourceKind::Article)
     }
 }
 
@@ -61,7 +77,13 @@ impl Format {
     /// plain text cannot be told apart by content when both are possible, so the name decides, and only an unknown name
     /// lets the first lines decide.
     pub fn detect(path: &str, content: &[u8]) -> Self {
+        if let Some(format) = package::format(content) {
+            return format;
+        }
         let head = text::repair(&content[..content.len().min(LOOK)]).text;
+        if looks_like_html(&head) {
+            return Format::Html;
+        }
         let mut lines = head.lines().filter(|line| !line.trim().is_empty());
         if lines.next().is_some_and(|line| serde_json::from_str::<Map<String, Value>>(line).is_ok()) {
             return Format::Record;
@@ -75,8 +97,19 @@ impl Format {
             Format::Text => SourceKind::Text,
             Format::Markdown => SourceKind::Markdown,
             Format::Record => SourceKind::Jsonl,
+            Format::Html => SourceKind::Html,
+            Format::Article => SourceKind::Article,
+            Format::Docx => SourceKind::Docx,
+            Format::Epub => SourceKind::Epub,
         }
     }
+}
+
+/// Whether it begins as a page does.
+fn looks_like_html(head: &str) -> bool {
+    let start = head.trim_start();
+    let begins = |with: &str| start.get(..with.len()).is_some_and(|s| s.eq_ignore_ascii_case(with));
+    begins("<!doctype html") || begins("<html") || (begins("<?xml") && head.contains("http://www.w3.org/1999/xhtml"))
 }
 
 /// Whether an ATX heading, a labelled fence or front matter is among the first lines.
@@ -107,6 +140,9 @@ mod tests {
             ("a.txt", "\n{\"text\": \"x\"}\n", Format::Record),
             ("a.jsonl", "", Format::Record),
             ("a.txt", "{not json}", Format::Text),
+            ("a.htm", "plain", Format::Html),
+            ("a.txt", "\n<!DOCTYPE HTML>\n", Format::Html),
+            ("a.docx", "\u{1}", Format::Docx),
             ("", "", Format::Text),
         ] {
             assert_eq!(Format::detect(name, content.as_bytes()), format, "{name} {content}");

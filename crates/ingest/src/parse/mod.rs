@@ -6,8 +6,13 @@
 //! range of the stored text. Blocks need not cover everything: what lies between them (link definitions, markers) is
 //! text without a structure of its own, and the chunker gives it a place.
 
+pub mod compose;
+pub mod docx;
+pub mod epub;
+pub mod html;
 pub mod markdown;
 pub mod metadata;
+pub mod package;
 pub mod plain;
 pub mod record;
 
@@ -157,6 +162,10 @@ pub fn parse(format: Format, path: &str, bytes: &[u8], options: &SourceOptions) 
         Format::Text => plain::parse(bytes, options),
         Format::Markdown => markdown::parse(bytes),
         Format::Record => record::document(bytes, options)?,
+        Format::Html => html::page(bytes, None, None, html::Reading::Whole)?,
+        Format::Article => html::page(bytes, None, None, html::Reading::Article)?,
+        Format::Docx => docx::parse(bytes)?,
+        Format::Epub => epub::parse(bytes)?,
     })
 }
 
