@@ -28,6 +28,14 @@ pub enum SourceKind {
     Zip,
     /// Source code: a file or a folder.
     Code,
+    /// Pages, all of each: a file or a folder.
+    Html,
+    /// Pages, the article of each: a file or a folder.
+    Article,
+    /// Word documents: a file or a folder.
+    Docx,
+    /// EPUB books: a file or a folder.
+    Epub,
 }
 
 /// Kinds that have a name but no reader yet.
@@ -73,6 +81,18 @@ impl SourceKind {
         SourceKind::Issues,
         SourceKind::Blog,
         SourceKind::Transcript,
+    &["code", "config", "pdf", "zip", "git", "forum", "issues", "blog", "transcript", "table"];
+
+impl SourceKind {
+    /// All kinds that can be ingested.
+    pub const ALL: [SourceKind; 7] = [
+        SourceKind::Text,
+        SourceKind::Markdown,
+        SourceKind::Jsonl,
+        SourceKind::Html,
+        SourceKind::Article,
+        SourceKind::Docx,
+        SourceKind::Epub,
     ];
 
     /// The name used in SQL.
@@ -89,6 +109,10 @@ impl SourceKind {
             SourceKind::Issues => "issues",
             SourceKind::Blog => "blog",
             SourceKind::Transcript => "transcript",
+            SourceKind::Html => "html",
+            SourceKind::Article => "article",
+            SourceKind::Docx => "docx",
+            SourceKind::Epub => "epub",
         }
     }
 
@@ -129,6 +153,7 @@ impl SourceKind {
                 let inline: Vec<Self> = Self::ALL.into_iter().filter(|kind| *kind != Self::Jsonl).collect();
                 Err(Self::unknown("kind", name, &inline))
             }
+            Err(_) => Err(Self::unknown("kind", name, &[Self::Text, Self::Markdown, Self::Html, Self::Article, Self::Docx, Self::Epub])),
         }
     }
 
@@ -260,6 +285,7 @@ impl SourceOptions {
                 SourceKind::Config | SourceKind::Forum | SourceKind::Issues | SourceKind::Transcript => {
                     Chunking::Structure
                 }
+                SourceKind::Html | SourceKind::Article | SourceKind::Docx | SourceKind::Epub => Chunking::Structure,
             },
             chunk_tokens: 200,
             overlap: kind.usual_overlap(),
@@ -707,6 +733,8 @@ mod tests {
         let strange = SourceKind::of_document("docx").expect_err("strange");
         assert_eq!(strange.hint.as_deref(), Some("Known: text, markdown, code."));
         assert_eq!(strange.hint.as_deref(), Some("Known: text, markdown, config, forum, issues, blog, transcript."));
+        let strange = SourceKind::of_document("qqqq").expect_err("strange");
+        assert_eq!(strange.hint.as_deref(), Some("Known: text, markdown, html, article, docx, epub."));
         assert_eq!(SourceKind::of_document("jsonl").map_err(|e| e.kind), Err(Kind::Unsupported));
         assert_eq!(SourceKind::of_document("zip").map_err(|e| e.kind), Err(Kind::Unsupported));
         assert_eq!(SourceKind::of_document("pdf").map_err(|e| e.kind), Err(Kind::Unsupported));

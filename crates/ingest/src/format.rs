@@ -7,6 +7,7 @@
 //! how a format is parsed: [`crate::parse::parse`] does.
 
 use crate::parse::code::Language;
+use crate::parse::package;
 use crate::text;
 use rag_core::source::SourceKind;
 use serde_json::{Map, Value};
@@ -30,6 +31,14 @@ pub enum Format {
     Issues,
     /// Subtitles or segments of a recording.
     Transcript,
+    /// A page, all of it.
+    Html,
+    /// The article of a page.
+    Article,
+    /// A Word document.
+    Docx,
+    /// An EPUB book.
+    Epub,
 }
 
 /// Extensions of names, without the dot and in lower case, and what files so named are.
@@ -39,6 +48,9 @@ const EXTENSIONS: &[(&[&str], Format)] = &[
     (&["jsonl", "ndjson"], Format::Record),
     (&["yaml", "yml", "toml", "json", "jsonc", "ini", "cfg", "conf", "properties"], Format::Config),
     (&["srt", "vtt"], Format::Transcript),
+    (&["html", "htm", "xhtml"], Format::Html),
+    (&["docx", "docm", "dotx"], Format::Docx),
+    (&["epub"], Format::Epub),
 ];
 
 /// Bytes of a file by which it is told whether it is text; those that git looks at, too, are about as many.
@@ -93,12 +105,17 @@ impl Format {
             SourceKind::Forum => Format::Forum,
             SourceKind::Issues => Format::Issues,
             SourceKind::Transcript => Format::Transcript,
+            SourceKind::Html => Format::Html,
+            SourceKind::Article => Format::Article,
+            SourceKind::Docx => Format::Docx,
+            SourceKind::Epub => Format::Epub,
         }
     }
 
     /// Whether a folder of `kind` takes a file of this format when no glob says otherwise.
     pub fn is_of(self, kind: SourceKind) -> bool {
         Self::of_kind(kind).is_none_or(|format| format == self)
+        self == Self::of_item(kind) || (self == Self::Html && kind == SourceKind::Article)
     }
 }
 
@@ -122,7 +139,13 @@ impl Format {
     /// plain text cannot be told apart by content when both are possible, so the name decides, and only an unknown name
     /// lets the first lines decide.
     pub fn detect(path: &str, content: &[u8]) -> Self {
+        if let Some(format) = package::format(content) {
+            return format;
+        }
         let head = text::repair(&content[..content.len().min(LOOK)]).text;
+        if looks_like_html(&head) {
+            return Format::Html;
+        }
         let mut lines = head.lines().filter(|line| !line.trim().is_empty());
         let named = Self::of_name(path);
         if lines.next().is_some_and(|line| serde_json::from_str::<Map<String, Value>>(line).is_ok())
@@ -149,8 +172,19 @@ impl Format {
             Format::Forum => SourceKind::Forum,
             Format::Issues => SourceKind::Issues,
             Format::Transcript => SourceKind::Transcript,
+            Format::Html => SourceKind::Html,
+            Format::Article => SourceKind::Article,
+            Format::Docx => SourceKind::Docx,
+            Format::Epub => SourceKind::Epub,
         }
     }
+}
+
+/// Whether it begins as a page does.
+fn looks_like_html(head: &str) -> bool {
+    let start = head.trim_start();
+    let begins = |with: &str| start.get(..with.len()).is_some_and(|s| s.eq_ignore_ascii_case(with));
+    begins("<!doctype html") || begins("<html") || (begins("<?xml") && head.contains("http://www.w3.org/1999/xhtml"))
 }
 
 /// Whether an ATX heading, a labelled fence or front matter is among the first lines.
@@ -208,6 +242,9 @@ mod tests {
             ("a.txt", "\n{\"text\": \"x\"}\n", Format::Record),
             ("a.jsonl", "", Format::Record),
             ("a.txt", "{not json}", Format::Text),
+            ("a.htm", "plain", Format::Html),
+            ("a.txt", "\n<!DOCTYPE HTML>\n", Format::Html),
+            ("a.docx", "\u{1}", Format::Docx),
             ("", "", Format::Text),
             ("a.json", "{\"a\": 1}\n", Format::Config),
             ("a.json", "{\"a\": 1}\n{\"a\": 2}\n", Format::Record),

@@ -11,8 +11,13 @@ pub mod config;
 pub mod forum;
 mod html_text;
 pub mod issues;
+pub mod compose;
+pub mod docx;
+pub mod epub;
+pub mod html;
 pub mod markdown;
 pub mod metadata;
+pub mod package;
 pub mod plain;
 mod post;
 pub mod record;
@@ -170,6 +175,10 @@ pub fn parse(format: Format, path: &str, bytes: &[u8], options: &SourceOptions) 
         Format::Forum => forum::parse(bytes, options)?,
         Format::Issues => issues::parse(bytes, options)?,
         Format::Transcript => transcript::parse(bytes, options)?,
+        Format::Html => html::page(bytes, None, None, html::Reading::Whole)?,
+        Format::Article => html::page(bytes, None, None, html::Reading::Article)?,
+        Format::Docx => docx::parse(bytes)?,
+        Format::Epub => epub::parse(bytes)?,
     })
 }
 

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! HTML: from the bytes of a page to Markdown, its structure, and what the page says about itself.
+//!
+//! ```text
+//!  bytes ── encoding ──▶ text ── tree ──▶ elements ── article (what is read) ── render ──▶ Markdown ── markdown::structure
+//! ```
+//!
+//! What is stored is the Markdown, because it is what a reader and a model can read, and headings, lists, code and tables
+//! are then cut as in any other Markdown. Fetches nothing: whoever has fetched a page calls [`page`].
+
+mod about;
+mod article;
+mod encoding;
+mod render;
+mod table;
+mod tags;
+mod tree;
+
+use super::{Parsed, markdown, metadata};
+use article::Content;
+use rag_core::error::{Error, Kind, Result};
+use render::Renderer;
+use serde_json::Map;
+use tree::Tree;
+use url::Url;
+
+/// How much of a page is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// All of its main element or body but navigation.
+    Whole,
+    /// Its article, without what surrounds it.
+    Article,
+}
+
+/// Parses a page. `content_type` is what its server said of it, `url` where it was found in the end, as far as known.
+pub fn page(bytes: &[u8], content_type: Option<&str>, url: Option<&Url>, reading: Reading) -> Result<Parsed> {
+    let decoded = encoding::decode(bytes, content_type);
+    let tree = tree::build(&decoded.text)?;
+    drop(decoded.text);
+    let about = about::read(&tree, url);
+    let content = match reading {
+        Reading::Whole => article::whole(&tree),
+        Reading::Article => article::article(&tree),
+    };
+    let text = render(&tree, about.base.as_ref(), &content);
+    if text.is_empty() {
+        return Err(Error::new(Kind::BadContent, "html has no readable content")
+            .with_detail("Nothing is left of it without programs, styles and navigation.")
+            .with_hint("A page that a program fills in a browser has to be saved from there."));
+    }
+    let mut parsed = Parsed {
+        structure: markdown::structure(&text, 0..text.len()),
+        text,
+        repaired_bytes: decoded.repaired_bytes,
+        media_type: "text/html".to_owned(),
+        role: about::role(&about),
+        ..Parsed::default()
+    };
+    let title = about::title(&about, &tree).or_else(|| parsed.structure.title());
+    let published = about.published_at.or_else(|| (reading == Reading::Article).then(|| first_time(&tree, &content))?);
+    let mut known = Map::new();
+    known.extend(title.map(|title| ("title".to_owned(), title.into())));
+    known.extend(about.language.map(|language| ("language".to_owned(), language.into())));
+    known.extend(published.map(|published| ("published_at".to_owned(), published.into())));
+    known.extend(about.fields);
+    metadata::describe(&mut parsed, known);
+    Ok(parsed)
+}
+
+/// The Markdown of a page that is a part of something else; `navigation` if that is what it is there for.
+pub fn fragment(bytes: &[u8], navigation: bool) -> Result<String> {
+    let tree = tree::build(&encoding::decode(bytes, None).text)?;
+    let content = if navigation { article::navigation(&tree) } else { article::whole(&tree) };
+    Ok(render(&tree, None, &content))
+}
+
+fn render(tree: &Tree, base: Option<&Url>, content: &Content) -> String {
+    let mut renderer = Renderer::new(tree, base, &content.removed);
+    content.roots.iter().for_each(|root| renderer.node(*root));
+    renderer.finish()
+}
+
+/// The first time that an article names in its own markup; most often that of its publication.
+fn first_time(tree: &Tree, content: &Content) -> Option<String> {
+    let inside = |node: u32| tree.above(node).any(|at| content.roots.contains(&at));
+    let times = tree.elements().filter(|node| tree.name(*node) == "time");
+    times.filter(|node| inside(*node)).take(100).find_map(|node| metadata::rfc3339(tree.attribute(node, "datetime")?))
+}
+
+#[cfg(test)]
+mod tests;
