@@ -21,15 +21,17 @@ pub enum SourceKind {
     Markdown,
     /// One JSON object per line: a file.
     Jsonl,
+    /// PDF: a file or a folder.
+    Pdf,
 }
 
 /// Kinds that have a name but no reader yet.
 const PLANNED_KINDS: &[&str] =
-    &["code", "config", "pdf", "html", "article", "zip", "git", "forum", "issues", "blog", "transcript", "table"];
+    &["code", "config", "html", "article", "zip", "git", "forum", "issues", "blog", "transcript", "table"];
 
 impl SourceKind {
     /// All kinds that can be ingested.
-    pub const ALL: [SourceKind; 3] = [SourceKind::Text, SourceKind::Markdown, SourceKind::Jsonl];
+    pub const ALL: [SourceKind; 4] = [SourceKind::Text, SourceKind::Markdown, SourceKind::Jsonl, SourceKind::Pdf];
 
     /// The name used in SQL.
     pub fn name(self) -> &'static str {
@@ -37,6 +39,7 @@ impl SourceKind {
             SourceKind::Text => "text",
             SourceKind::Markdown => "markdown",
             SourceKind::Jsonl => "jsonl",
+            SourceKind::Pdf => "pdf",
         }
     }
 }
@@ -48,7 +51,7 @@ impl SourceKind {
             Ok(Self::Jsonl) => Err(Error::unsupported("kind \"jsonl\" cannot be ingested inline")
                 .with_hint("Call rag.ingest once for each record, or add the file as a source.")),
             Ok(kind) => Ok(kind),
-            Err(_) => Err(Self::unknown("kind", name, &[Self::Text, Self::Markdown])),
+            Err(_) => Err(Self::unknown("kind", name, &[Self::Text, Self::Markdown, Self::Pdf])),
         }
     }
 
@@ -109,11 +112,36 @@ pub struct Limits {
     pub max_documents: u64,
     /// Wall-clock seconds for one document.
     pub max_seconds: u32,
+    /// Pages of one document that has pages.
+    pub max_pages: u64,
+}
+
+/// A password: part of the options, and of no message or log.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Secret(String);
+
+impl Secret {
+    /// What must not be shown.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Secret {
+    fn from(secret: String) -> Self {
+        Self(secret)
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
+    }
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_document_bytes: 64 << 20, max_documents: 5_000_000, max_seconds: 60 }
+        Self { max_document_bytes: 64 << 20, max_documents: 5_000_000, max_seconds: 60, max_pages: 5_000 }
     }
 }
 
@@ -138,6 +166,8 @@ pub struct SourceOptions {
     pub ignore: Vec<String>,
     /// Fields of a JSON record.
     pub fields: FieldMap,
+    /// Password of documents that are encrypted.
+    pub password: Option<Secret>,
     /// Limits.
     pub limits: Limits,
 }
@@ -150,6 +180,7 @@ impl SourceOptions {
                 SourceKind::Text => Chunking::Recursive,
                 SourceKind::Markdown => Chunking::Heading,
                 SourceKind::Jsonl => Chunking::Recursive,
+                SourceKind::Pdf => Chunking::Structure,
             },
             chunk_tokens: 200,
             overlap: 0,
@@ -159,6 +190,7 @@ impl SourceOptions {
             glob: Vec::new(),
             ignore: Vec::new(),
             fields: FieldMap::default(),
+            password: None,
             limits: Limits::default(),
         }
     }
@@ -178,9 +210,10 @@ impl SourceOptions {
             "glob",
             "ignore",
             "fields",
+            "password",
             "limits",
         ];
-        const PLANNED: &[&str] = &["keep_raw", "keep_versions", "roles", "password"];
+        const PLANNED: &[&str] = &["keep_raw", "keep_versions", "roles"];
         let mut parsed = Self::defaults(kind);
         let object = match options {
             Value::Null => return Ok(parsed),
@@ -198,7 +231,8 @@ impl SourceOptions {
                 "glob" => parsed.glob = strings(key, value)?,
                 "ignore" => parsed.ignore = strings(key, value)?,
                 "fields" => parsed.fields = parse_fields(value)?,
-                "limits" => parsed.limits = parse_limits(value)?,
+                "password" => parsed.password = Some(parse_password(kind, value)?),
+                "limits" => parsed.limits = parse_limits(kind, value)?,
                 planned if PLANNED.contains(&planned) => {
                     return Err(Error::unsupported(format!("option \"{planned}\" is not supported yet")));
                 }
@@ -264,8 +298,17 @@ fn parse_fields(value: &Value) -> Result<FieldMap> {
     Ok(fields)
 }
 
-fn parse_limits(value: &Value) -> Result<Limits> {
-    const KNOWN: &[&str] = &["max_document_bytes", "max_documents", "max_seconds"];
+/// The message never says what was given.
+fn parse_password(kind: SourceKind, value: &Value) -> Result<Secret> {
+    if kind != SourceKind::Pdf {
+        return Err(Error::invalid(format!("option \"password\" does not apply to kind \"{}\"", kind.name())));
+    }
+    let text = value.as_str().ok_or_else(|| Error::invalid("\"password\" must be a string"))?;
+    Ok(Secret::from(text.to_owned()))
+}
+
+fn parse_limits(kind: SourceKind, value: &Value) -> Result<Limits> {
+    const KNOWN: &[&str] = &["max_document_bytes", "max_documents", "max_seconds", "max_pages"];
     let Value::Object(object) = value else {
         return Err(Error::invalid(format!("option \"limits\" must be a JSON object, not {value}")));
     };
@@ -276,6 +319,10 @@ fn parse_limits(value: &Value) -> Result<Limits> {
             "max_document_bytes" => limits.max_document_bytes = number(key, value, 1, 256 << 20)?,
             "max_documents" => limits.max_documents = number(key, value, 1, 100_000_000)?,
             "max_seconds" => limits.max_seconds = number(key, value, 1, 3600)? as u32,
+            "max_pages" if kind != SourceKind::Pdf => {
+                return Err(Error::invalid(format!("limit \"max_pages\" does not apply to kind \"{}\"", kind.name())));
+            }
+            "max_pages" => limits.max_pages = number(key, value, 1, 100_000)?,
             unknown => return Err(unknown_key("limit", unknown, KNOWN)),
         }
     }
@@ -410,7 +457,7 @@ mod tests {
 
     #[test]
     fn a_planned_kind_is_unsupported_and_a_strange_one_invalid() {
-        assert_eq!(SourceKind::from_str("pdf").map_err(|e| e.kind), Err(Kind::Unsupported));
+        assert_eq!(SourceKind::from_str("code").map_err(|e| e.kind), Err(Kind::Unsupported));
         assert_eq!(SourceKind::from_str("markdwon").map_err(|e| e.kind), Err(Kind::InvalidArgument));
     }
 
@@ -418,8 +465,24 @@ mod tests {
     fn a_document_is_of_another_kind_than_a_file_of_many() {
         assert_eq!(SourceKind::of_document("text"), Ok(SourceKind::Text));
         let strange = SourceKind::of_document("docx").expect_err("strange");
-        assert_eq!(strange.hint.as_deref(), Some("Known: text, markdown."));
+        assert_eq!(strange.hint.as_deref(), Some("Known: text, markdown, pdf."));
         assert_eq!(SourceKind::of_document("jsonl").map_err(|e| e.kind), Err(Kind::Unsupported));
-        assert_eq!(SourceKind::of_document("pdf").map_err(|e| e.kind), Err(Kind::Unsupported));
+        assert_eq!(SourceKind::of_document("pdf"), Ok(SourceKind::Pdf));
+        assert_eq!(SourceKind::of_document("code").map_err(|e| e.kind), Err(Kind::Unsupported));
+    }
+
+    #[test]
+    fn a_password_is_for_pdf_and_shown_nowhere() {
+        let options = json!({"password": "hunter2", "limits": {"max_pages": 3}});
+        let parsed = SourceOptions::parse(SourceKind::Pdf, &options).expect("options");
+        assert_eq!(parsed.limits.max_pages, 3);
+        assert_eq!(parsed.password.as_ref().map(Secret::reveal), Some("hunter2"));
+        assert!(!format!("{parsed:?}").contains("hunter2"));
+        let error = SourceOptions::parse(SourceKind::Pdf, &json!({"password": 1234})).expect_err("no string");
+        assert_eq!(error.message, "\"password\" must be a string");
+        for options in [json!({"password": "x"}), json!({"limits": {"max_pages": 3}})] {
+            let error = SourceOptions::parse(SourceKind::Text, &options).expect_err("another kind");
+            assert!(error.message.ends_with("does not apply to kind \"text\""), "{}", error.message);
+        }
     }
 }

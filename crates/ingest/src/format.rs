@@ -19,6 +19,8 @@ pub enum Format {
     Markdown,
     /// One JSON object that is a record.
     Record,
+    /// PDF.
+    Pdf,
 }
 
 /// Extensions of names, without the dot and in lower case, and what files so named are.
@@ -26,6 +28,7 @@ const EXTENSIONS: &[(&[&str], Format)] = &[
     (&["md", "markdown", "mdown", "mkd"], Format::Markdown),
     (&["txt", "text", "rst", "adoc", "org", "log"], Format::Text),
     (&["jsonl", "ndjson"], Format::Record),
+    (&["pdf"], Format::Pdf),
 ];
 
 /// Bytes that are looked at; enough for one long record.
@@ -45,6 +48,7 @@ impl Format {
             SourceKind::Text => Format::Text,
             SourceKind::Markdown => Format::Markdown,
             SourceKind::Jsonl => Format::Record,
+            SourceKind::Pdf => Format::Pdf,
         }
     }
 
@@ -61,6 +65,9 @@ impl Format {
     /// plain text cannot be told apart by content when both are possible, so the name decides, and only an unknown name
     /// lets the first lines decide.
     pub fn detect(path: &str, content: &[u8]) -> Self {
+        if content.trim_ascii_start().starts_with(b"%PDF-") {
+            return Format::Pdf;
+        }
         let head = text::repair(&content[..content.len().min(LOOK)]).text;
         let mut lines = head.lines().filter(|line| !line.trim().is_empty());
         if lines.next().is_some_and(|line| serde_json::from_str::<Map<String, Value>>(line).is_ok()) {
@@ -75,6 +82,7 @@ impl Format {
             Format::Text => SourceKind::Text,
             Format::Markdown => SourceKind::Markdown,
             Format::Record => SourceKind::Jsonl,
+            Format::Pdf => SourceKind::Pdf,
         }
     }
 }
@@ -108,6 +116,7 @@ mod tests {
             ("a.jsonl", "", Format::Record),
             ("a.txt", "{not json}", Format::Text),
             ("", "", Format::Text),
+            ("a.txt", "\n%PDF-1.7", Format::Pdf),
         ] {
             assert_eq!(Format::detect(name, content.as_bytes()), format, "{name} {content}");
         }

@@ -8,6 +8,7 @@
 
 pub mod markdown;
 pub mod metadata;
+pub mod pdf;
 pub mod plain;
 pub mod record;
 
@@ -157,6 +158,7 @@ pub fn parse(format: Format, path: &str, bytes: &[u8], options: &SourceOptions) 
         Format::Text => plain::parse(bytes, options),
         Format::Markdown => markdown::parse(bytes),
         Format::Record => record::document(bytes, options)?,
+        Format::Pdf => pdf::parse(bytes, options)?,
     })
 }
 

@@ -50,7 +50,7 @@ fn open(spec: &SourceSpec) -> Result<Box<dyn Source + '_>> {
     let location = Location::open(spec)?;
     Ok(match spec.kind {
         SourceKind::Jsonl => Box::new(jsonl::Records::new(spec, location)?),
-        SourceKind::Text | SourceKind::Markdown => Box::new(file::Files::new(spec, location)?),
+        SourceKind::Text | SourceKind::Markdown | SourceKind::Pdf => Box::new(file::Files::new(spec, location)?),
     })
 }
 
