@@ -16,6 +16,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use unicode_normalization::UnicodeNormalization;
 
+/// What a glyph without a text of its own is mapped to.
+const EMPTY: char = '\u{FFFF}';
+
 /// The fonts of a document, each loaded once.
 pub struct Fonts<'a> {
     cache: FontCache<'a>,
@@ -27,6 +30,8 @@ pub struct Fonts<'a> {
 /// A font.
 pub struct Face<'a> {
     font: Font<'a>,
+    /// Its own map to Unicode, for what hayro-font does not take from it.
+    unicode: Option<CMap>,
     /// Codes to CIDs, and CIDs to Unicode.
     cjk: Option<(CMap, CMap)>,
     /// Whether a code is one byte.
@@ -63,7 +68,7 @@ impl<'a> Fonts<'a> {
     /// The font for text that names none, as other readers take it.
     pub fn fallback(&self) -> Option<Rc<Face<'a>>> {
         let font = self.cache.standard_font(StandardFont::Helvetica, &self.fonts)?;
-        Some(Rc::new(Face { font, cjk: None, simple: true, height: None }))
+        Some(Rc::new(Face { font, unicode: None, cjk: None, simple: true, height: None }))
     }
 
     fn load(&self, dict: &Dict<'a>) -> Option<Face<'a>> {
@@ -72,7 +77,7 @@ impl<'a> Fonts<'a> {
         let is = |name: &[u8]| subtype.as_ref().is_some_and(|s| s.as_ref() == name);
         let height = is(b"Type3").then(|| height(dict)).flatten();
         let cjk = if is(b"Type0") { cjk(dict) } else { None };
-        Some(Face { font, cjk, simple: !is(b"Type0") && !is(b"Type3"), height })
+        Some(Face { font, unicode: unicode(dict), cjk, simple: !is(b"Type0") && !is(b"Type3"), height })
     }
 }
 
@@ -109,12 +114,21 @@ impl Face<'_> {
             let printable = self.simple && (0x20..0x7F).contains(&code);
             char::from_u32(code).filter(|_| printable).map(BfString::Char)
         };
-        match said.filter(|text| !is_nothing(text)).or_else(|| self.by_cid(code)).or_else(ascii) {
+        let said = said.filter(|text| !is_nothing(text)).or_else(|| self.by_map(code));
+        match said.or_else(|| self.by_cid(code)).or_else(ascii) {
+            Some(BfString::Char(EMPTY)) => {}
             Some(BfString::Char(c)) => push(c, into),
             Some(BfString::String(text)) => text.chars().for_each(|c| push(c, into)),
             None => return false,
         }
         true
+    }
+
+    /// Some writers put CIDs into the map, which then are characters.
+    fn by_map(&self, code: u32) -> Option<BfString> {
+        let map = self.unicode.as_ref()?;
+        let cid = || (1..=4).find_map(|length| map.lookup_cid_code(code, length)).and_then(char::from_u32);
+        map.lookup_bf_string(code).filter(|text| *text != BfString::Char('\0')).or_else(|| cid().map(BfString::Char))
     }
 
     fn by_cid(&self, code: u32) -> Option<BfString> {
@@ -124,7 +138,7 @@ impl Face<'_> {
     }
 }
 
-/// Characters that stand for no character: NUL, and the private use area that fonts of symbols fill.
+/// Characters that stand for no character.
 fn is_nothing(text: &BfString) -> bool {
     matches!(text, BfString::Char('\0' | '\u{FFFD}' | '\u{FFFF}')) || matches!(text, BfString::String(s) if s.is_empty())
 }
@@ -148,6 +162,20 @@ fn height(dict: &Dict<'_>) -> Option<f32> {
     let bbox = dict.get::<[f64; 4]>("FontBBox")?;
     let height = ((bbox[3] - bbox[1]) * matrix[3]).abs() as f32;
     (height.is_finite() && height > 0.0).then_some(height)
+}
+
+/// The map to Unicode of a font. Glyphs whose text another glyph carries are mapped to nothing, which the parser takes for
+/// damage.
+fn unicode(dict: &Dict<'_>) -> Option<CMap> {
+    let map = dict.get::<Stream<'_>>("ToUnicode")?.decoded_data().ok()?;
+    let mut mended = Vec::with_capacity(map.len());
+    for byte in map.iter() {
+        if *byte == b'>' && mended.ends_with(b"<") {
+            mended.extend(b"FFFF");
+        }
+        mended.push(*byte);
+    }
+    CMap::parse(&mended, load_embedded)
 }
 
 /// The maps of a font with a predefined CMap and without `ToUnicode`.

@@ -133,6 +133,9 @@ fn element(packet: &str, name: &str) -> Option<String> {
         }
         None => inside,
     };
+    if item.contains('<') {
+        return None;
+    }
     let plain = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")];
     tidy(plain.iter().fold(item.to_owned(), |text, (from, to)| text.replace(from, to)))
 }

@@ -8,6 +8,7 @@
 
 use super::flow::{Flow, Mark};
 use super::outline::Section;
+use super::roles::NAVIGATION;
 use crate::parse::{Block, BlockKind, Heading, Part, Structure};
 use rag_core::document::Facts;
 use std::ops::Range;
@@ -105,7 +106,8 @@ fn parts(flow: &Flow, headings: &[Heading], blocks: &[Block], marks: &[Vec<Mark>
         parts.push(Part {
             range: from.take().unwrap_or(range.start)..range.end,
             path: above.iter().map(|heading| heading.text.clone()).collect(),
-            prose: true,
+            // Contents and index are lists of lines.
+            prose: role.is_none_or(|(_, role)| *role != NAVIGATION),
             facts: Facts { role: role.map(|(_, role)| (*role).to_owned()), ..Facts::default() },
             ..Part::default()
         });

@@ -50,8 +50,10 @@ pub fn mark(pages: &[Vec<Line>]) -> Vec<Vec<Option<&'static str>>> {
             (at + 1, entries(at + 1, all.len(), |at| is_entry(text(at))))
         } else if is(INDEX) {
             (at + 1, entries(at + 1, all.len(), |at| is_term(text(at))))
-        } else {
+        } else if has_dots(text(at)) {
             (at, entries(at, all.len(), |at| has_dots(text(at))))
+        } else {
+            (at, at)
         };
         if end > from {
             set(at, end, NAVIGATION);
