@@ -36,6 +36,8 @@ pub enum SourceKind {
     Docx,
     /// EPUB books: a file or a folder.
     Epub,
+    /// PDF: a file or a folder.
+    Pdf,
 }
 
 /// Kinds that have a name but no reader yet.
@@ -94,6 +96,11 @@ impl SourceKind {
         SourceKind::Docx,
         SourceKind::Epub,
     ];
+    &["code", "config", "html", "article", "zip", "git", "forum", "issues", "blog", "transcript", "table"];
+
+impl SourceKind {
+    /// All kinds that can be ingested.
+    pub const ALL: [SourceKind; 4] = [SourceKind::Text, SourceKind::Markdown, SourceKind::Jsonl, SourceKind::Pdf];
 
     /// The name used in SQL.
     pub fn name(self) -> &'static str {
@@ -113,6 +120,7 @@ impl SourceKind {
             SourceKind::Article => "article",
             SourceKind::Docx => "docx",
             SourceKind::Epub => "epub",
+            SourceKind::Pdf => "pdf",
         }
     }
 
@@ -154,6 +162,7 @@ impl SourceKind {
                 Err(Self::unknown("kind", name, &inline))
             }
             Err(_) => Err(Self::unknown("kind", name, &[Self::Text, Self::Markdown, Self::Html, Self::Article, Self::Docx, Self::Epub])),
+            Err(_) => Err(Self::unknown("kind", name, &[Self::Text, Self::Markdown, Self::Pdf])),
         }
     }
 
@@ -222,6 +231,31 @@ pub struct Limits {
     pub max_ratio: u64,
     /// How many archives may lie inside of one another, beneath the outermost.
     pub max_depth: u32,
+    /// Pages of one document that has pages.
+    pub max_pages: u64,
+}
+
+/// A password: part of the options, and of no message or log.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Secret(String);
+
+impl Secret {
+    /// What must not be shown.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Secret {
+    fn from(secret: String) -> Self {
+        Self(secret)
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
+    }
 }
 
 impl Default for Limits {
@@ -235,6 +269,7 @@ impl Default for Limits {
             max_ratio: 200,
             max_depth: 3,
         }
+        Self { max_document_bytes: 64 << 20, max_documents: 5_000_000, max_seconds: 60, max_pages: 5_000 }
     }
 }
 
@@ -266,6 +301,8 @@ pub struct SourceOptions {
     pub expect_commit: Option<String>,
     /// Password of what is encrypted.
     pub password: Option<String>,
+    /// Password of documents that are encrypted.
+    pub password: Option<Secret>,
     /// Limits.
     pub limits: Limits,
 }
@@ -286,6 +323,7 @@ impl SourceOptions {
                     Chunking::Structure
                 }
                 SourceKind::Html | SourceKind::Article | SourceKind::Docx | SourceKind::Epub => Chunking::Structure,
+                SourceKind::Pdf => Chunking::Structure,
             },
             chunk_tokens: 200,
             overlap: kind.usual_overlap(),
@@ -344,6 +382,7 @@ impl SourceOptions {
                 "expect_commit" => parsed.expect_commit = Some(commit(string(key, value)?)?),
                 "limits" => parsed.limits = parse_limits(value)?,
                 "password" => parsed.password = Some(string(key, value)?.to_owned()),
+                "password" => parsed.password = Some(parse_password(kind, value)?),
                 "limits" => parsed.limits = parse_limits(kind, value)?,
                 planned if PLANNED.contains(&planned) => {
                     return Err(Error::unsupported(format!("option \"{planned}\" is not supported yet")));
@@ -451,6 +490,17 @@ fn parse_fields(value: &Value) -> Result<FieldMap> {
 fn parse_limits(kind: SourceKind, value: &Value) -> Result<Limits> {
     const KNOWN: &[&str] = &["max_document_bytes", "max_documents", "max_seconds"];
     const OF_ARCHIVES: &[&str] = &["max_entries", "max_total_bytes", "max_ratio", "max_depth"];
+/// The message never says what was given.
+fn parse_password(kind: SourceKind, value: &Value) -> Result<Secret> {
+    if kind != SourceKind::Pdf {
+        return Err(Error::invalid(format!("option \"password\" does not apply to kind \"{}\"", kind.name())));
+    }
+    let text = value.as_str().ok_or_else(|| Error::invalid("\"password\" must be a string"))?;
+    Ok(Secret::from(text.to_owned()))
+}
+
+fn parse_limits(kind: SourceKind, value: &Value) -> Result<Limits> {
+    const KNOWN: &[&str] = &["max_document_bytes", "max_documents", "max_seconds", "max_pages"];
     let Value::Object(object) = value else {
         return Err(Error::invalid(format!("option \"limits\" must be a JSON object, not {value}")));
     };
@@ -473,6 +523,10 @@ fn parse_limits(kind: SourceKind, value: &Value) -> Result<Limits> {
             unknown if kind == SourceKind::Zip => {
                 return Err(unknown_key("limit", unknown, &[KNOWN, OF_ARCHIVES].concat()));
             }
+            "max_pages" if kind != SourceKind::Pdf => {
+                return Err(Error::invalid(format!("limit \"max_pages\" does not apply to kind \"{}\"", kind.name())));
+            }
+            "max_pages" => limits.max_pages = number(key, value, 1, 100_000)?,
             unknown => return Err(unknown_key("limit", unknown, KNOWN)),
         }
     }
@@ -723,7 +777,7 @@ mod tests {
 
     #[test]
     fn a_planned_kind_is_unsupported_and_a_strange_one_invalid() {
-        assert_eq!(SourceKind::from_str("pdf").map_err(|e| e.kind), Err(Kind::Unsupported));
+        assert_eq!(SourceKind::from_str("code").map_err(|e| e.kind), Err(Kind::Unsupported));
         assert_eq!(SourceKind::from_str("markdwon").map_err(|e| e.kind), Err(Kind::InvalidArgument));
     }
 
@@ -738,5 +792,24 @@ mod tests {
         assert_eq!(SourceKind::of_document("jsonl").map_err(|e| e.kind), Err(Kind::Unsupported));
         assert_eq!(SourceKind::of_document("zip").map_err(|e| e.kind), Err(Kind::Unsupported));
         assert_eq!(SourceKind::of_document("pdf").map_err(|e| e.kind), Err(Kind::Unsupported));
+        assert_eq!(strange.hint.as_deref(), Some("Known: text, markdown, pdf."));
+        assert_eq!(SourceKind::of_document("jsonl").map_err(|e| e.kind), Err(Kind::Unsupported));
+        assert_eq!(SourceKind::of_document("pdf"), Ok(SourceKind::Pdf));
+        assert_eq!(SourceKind::of_document("code").map_err(|e| e.kind), Err(Kind::Unsupported));
+    }
+
+    #[test]
+    fn a_password_is_for_pdf_and_shown_nowhere() {
+        let options = json!({"password": "hunter2", "limits": {"max_pages": 3}});
+        let parsed = SourceOptions::parse(SourceKind::Pdf, &options).expect("options");
+        assert_eq!(parsed.limits.max_pages, 3);
+        assert_eq!(parsed.password.as_ref().map(Secret::reveal), Some("hunter2"));
+        assert!(!format!("{parsed:?}").contains("hunter2"));
+        let error = SourceOptions::parse(SourceKind::Pdf, &json!({"password": 1234})).expect_err("no string");
+        assert_eq!(error.message, "\"password\" must be a string");
+        for options in [json!({"password": "x"}), json!({"limits": {"max_pages": 3}})] {
+            let error = SourceOptions::parse(SourceKind::Text, &options).expect_err("another kind");
+            assert!(error.message.ends_with("does not apply to kind \"text\""), "{}", error.message);
+        }
     }
 }

@@ -39,6 +39,8 @@ pub enum Format {
     Docx,
     /// An EPUB book.
     Epub,
+    /// PDF.
+    Pdf,
 }
 
 /// Extensions of names, without the dot and in lower case, and what files so named are.
@@ -51,6 +53,7 @@ const EXTENSIONS: &[(&[&str], Format)] = &[
     (&["html", "htm", "xhtml"], Format::Html),
     (&["docx", "docm", "dotx"], Format::Docx),
     (&["epub"], Format::Epub),
+    (&["pdf"], Format::Pdf),
 ];
 
 /// Bytes of a file by which it is told whether it is text; those that git looks at, too, are about as many.
@@ -109,6 +112,7 @@ impl Format {
             SourceKind::Article => Format::Article,
             SourceKind::Docx => Format::Docx,
             SourceKind::Epub => Format::Epub,
+            SourceKind::Pdf => Format::Pdf,
         }
     }
 
@@ -141,6 +145,8 @@ impl Format {
     pub fn detect(path: &str, content: &[u8]) -> Self {
         if let Some(format) = package::format(content) {
             return format;
+        if content.trim_ascii_start().starts_with(b"%PDF-") {
+            return Format::Pdf;
         }
         let head = text::repair(&content[..content.len().min(LOOK)]).text;
         if looks_like_html(&head) {
@@ -176,6 +182,7 @@ impl Format {
             Format::Article => SourceKind::Article,
             Format::Docx => SourceKind::Docx,
             Format::Epub => SourceKind::Epub,
+            Format::Pdf => SourceKind::Pdf,
         }
     }
 }
@@ -251,6 +258,7 @@ mod tests {
             ("a.TOML", "", Format::Config),
             ("a.srt", "1\n", Format::Transcript),
             ("talk", "WEBVTT\n\n", Format::Transcript),
+            ("a.txt", "\n%PDF-1.7", Format::Pdf),
         ] {
             assert_eq!(Format::detect(name, content.as_bytes()), format, "{name} {content}");
         }

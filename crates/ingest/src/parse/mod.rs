@@ -18,6 +18,7 @@ pub mod html;
 pub mod markdown;
 pub mod metadata;
 pub mod package;
+pub mod pdf;
 pub mod plain;
 mod post;
 pub mod record;
@@ -179,6 +180,7 @@ pub fn parse(format: Format, path: &str, bytes: &[u8], options: &SourceOptions) 
         Format::Article => html::page(bytes, None, None, html::Reading::Article)?,
         Format::Docx => docx::parse(bytes)?,
         Format::Epub => epub::parse(bytes)?,
+        Format::Pdf => pdf::parse(bytes, options)?,
     })
 }
 

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! PDF: own fixtures with known text, hostile ones for each limit, and real files against what is known about them.
+#![allow(clippy::expect_used, clippy::panic, reason = "a test may")]
+
+mod invariants;
+
+use invariants::{check, counters};
+use proptest::prelude::*;
+use rag_core::document::{Chunk, Document};
+use rag_core::error::{Error, Kind};
+use rag_core::source::{Chunking, Secret, SourceKind, SourceOptions};
+use rag_core::tokens::WordCounter;
+use std::path::Path;
+use std::time::Instant;
+
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/pdf");
+
+fn fixture(name: &str) -> Vec<u8> {
+    std::fs::read(Path::new(FIXTURES).join(name)).expect("a fixture")
+}
+
+fn options(password: Option<&str>) -> SourceOptions {
+    let password = password.map(|word| Secret::from(word.to_owned()));
+    SourceOptions { password, ..SourceOptions::defaults(SourceKind::Pdf) }
+}
+
+fn parse(bytes: &[u8], options: &SourceOptions) -> Result<Document, Error> {
+    let counter = WordCounter { window: 254 };
+    let none = serde_json::Map::new();
+    rag_ingest::parse_inline(SourceKind::Pdf, options, "a.pdf", bytes, &none, &counter).map_err(|f| f.error)
+}
+
+fn read(name: &str) -> Document {
+    parse(&fixture(name), &options(None)).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+fn refused(name: &str) -> Error {
+    parse(&fixture(name), &options(None)).expect_err(name)
+}
+
+fn with<'d>(document: &'d Document, text: &str) -> &'d Chunk {
+    let found = document.chunks.iter().find(|chunk| chunk.content.contains(text));
+    found.unwrap_or_else(|| panic!("no chunk with {text:?} in {:?}", document.text))
+}
+
+#[test]
+fn a_book_has_pages_paths_roles_and_paragraphs() {
+    let book = read("book.pdf");
+    assert_eq!(book.title.as_deref(), Some("A Small Book"));
+    assert_eq!(book.language.as_deref(), Some("en-GB"));
+    assert_eq!(book.published_at.as_deref(), Some("2024-01-02T03:04:05+01:00"));
+    assert_eq!(book.metadata["author"], "Nobody");
+    assert_eq!(book.media_type, "application/pdf");
+
+    let keeper = with(&book, "Its keeper wrote");
+    assert_eq!(keeper.heading_path, ["1 The Lighthouse", "1.1 The Keeper"]);
+    assert_eq!(keeper.pages, Some((4, 5)));
+    let sentence = "he had an information that no other record holds: the colour of the sea. His well-known book was \
+                    lost, although a copy is said to be in the library, where the keeper of manuscripts found";
+    assert!(keeper.content.contains(sentence), "{}", keeper.content);
+    assert!(keeper.content.contains("\n\nA second paragraph begins here"), "{}", keeper.content);
+    assert!(keeper.content.starts_with("1 The Lighthouse\n\n1.1 The Keeper\n\nThe lighthouse was"), "{}", keeper.content);
+
+    for (text, page, path, role) in [
+        ("by Nobody in", 1, &[][..], None),
+        ("ISBN", 2, &[], Some("metadata")),
+        ("1.1 The Keeper .", 3, &[], Some("navigation")),
+        ("Boats of a", 6, &["2 The Harbour", "Not on the page"], None),
+        ("Mole: a wall", 7, &["Glossary"], Some("reference")),
+        ("lighthouse, 4", 8, &["Index"], Some("navigation")),
+    ] {
+        let chunk = with(&book, text);
+        assert_eq!(chunk.pages, Some((page, page)), "{text}");
+        assert_eq!(chunk.heading_path, path, "{text}");
+        assert_eq!(chunk.facts.role.as_deref(), role, "{text}");
+    }
+    // The header and the numbers of the pages are gone.
+    assert_eq!(book.text.matches("A Small Book").count(), 1, "{}", book.text);
+    assert!(!book.text.contains("\n5\n"));
+}
+
+#[test]
+fn headings_are_there_for_who_chunks_by_headings() {
+    let options = SourceOptions { chunking: Chunking::Heading, ..options(None) };
+    let book = parse(&fixture("book.pdf"), &options).expect("a document");
+    assert_eq!(with(&book, "Its keeper wrote").heading_path, ["1 The Lighthouse", "1.1 The Keeper"]);
+    assert_eq!(with(&book, "Mole: a wall").heading_path, ["Glossary"]);
+}
+
+#[test]
+fn columns_are_read_one_after_the_other() {
+    let text = read("columns.pdf").text;
+    let order = ["A title across", "The left column begins", "left column before the right", "The right column begins", "the right column ends", "read last of all"];
+    let places: Vec<Option<usize>> = order.iter().map(|sentence| text.find(sentence)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} in {text}");
+}
+
+#[test]
+fn ligatures_maps_and_marked_text_are_read() {
+    let text = read("fonts.pdf").text;
+    assert_eq!(text, "the first baffle costs 5 €\n\n灯台の本\n\nChapter nine\n");
+}
+
+#[test]
+fn turned_text_and_turned_pages_are_read() {
+    assert_eq!(read("turned.pdf").text, "Upright text comes first,\nline after line.\n\nA note along the margin\n");
+    assert_eq!(read("rotated.pdf").text, "Read on a turned page\nfrom top to bottom.\n");
+}
+
+#[test]
+fn a_password_opens_and_its_absence_is_said() {
+    assert_eq!(read("open.pdf").text, "Encrypted, and open to everybody.\n");
+    let locked = fixture("locked.pdf");
+    let error = refused("locked.pdf");
+    assert_eq!((error.kind, error.message.as_str()), (Kind::BadContent, "PDF is encrypted and needs a password"));
+    assert!(error.hint.is_some_and(|hint| hint.contains("\"password\"")));
+    let error = parse(&locked, &options(Some("simsim"))).expect_err("a wrong word");
+    assert_eq!(error.message, "PDF is encrypted and option \"password\" is not its password");
+    for word in ["sesame", "owner"] {
+        let document = parse(&locked, &options(Some(word))).expect("the word");
+        assert_eq!(document.text, "Encrypted, and open to who knows the word.\n");
+    }
+}
+
+#[test]
+fn pages_without_text_are_refused_and_no_pages_are_no_chunks() {
+    let error = refused("scan.pdf");
+    assert_eq!((error.kind, error.message.as_str()), (Kind::BadContent, "PDF has no text layer: no text on 1 page(s)"));
+    assert_eq!(read("empty.pdf").chunks.len(), 0);
+    let error = parse(b"no such thing", &options(None)).expect_err("text");
+    assert_eq!((error.kind, error.message.as_str()), (Kind::BadContent, "document is not a PDF that can be read"));
+}
+
+#[test]
+fn each_limit_is_named() {
+    for (name, says) in [
+        ("bomb-content.pdf", "a stream has more than 134217728 bytes when decompressed"),
+        ("bomb-objects.pdf", "a stream has more than 134217728 bytes when decompressed"),
+        ("bomb-twice.pdf", "a stream is compressed more than once"),
+        ("bomb-glyphs.pdf", "a page has more than 500000 glyphs"),
+    ] {
+        let error = refused(name);
+        assert_eq!(error.kind, Kind::LimitExceeded, "{name}: {error}");
+        assert!(error.message.ends_with(says), "{name}: {error}");
+    }
+    let mut few = options(None);
+    few.limits.max_pages = 7;
+    let error = parse(&fixture("book.pdf"), &few).expect_err("eight pages");
+    assert_eq!(error.message, "PDF exceeds a limit: 8 pages are more than max_pages 7");
+    assert!(error.hint.is_some());
+}
+
+#[test]
+fn what_goes_round_or_deep_ends() {
+    let loops = read("loops.pdf");
+    assert!(loops.text.contains("round"));
+    assert_eq!(loops.title.as_deref(), Some("again"));
+    assert!(read("deep.pdf").text.starts_with("text"));
+}
+
+#[test]
+fn every_document_is_tiled() {
+    for name in ["book.pdf", "columns.pdf", "fonts.pdf", "turned.pdf", "loops.pdf"] {
+        for chunking in [Chunking::Structure, Chunking::Heading, Chunking::Recursive] {
+            for counter in counters(254) {
+                let options = SourceOptions { chunking, chunk_tokens: 40, ..options(None) };
+                let none = serde_json::Map::new();
+                let document =
+                    rag_ingest::parse_inline(SourceKind::Pdf, &options, "a.pdf", &fixture(name), &none, &*counter);
+                check(&document.expect("a document"), &options, &*counter, 0);
+            }
+        }
+    }
+}
+
+/// A file of `count` pages, written here because of its size.
+fn pages(count: usize) -> Vec<u8> {
+    let mut objects = vec![
+        "<</Type/Catalog/Pages 2 0 R>>".to_owned(),
+        format!(
+            "<</Type/Pages/MediaBox[0 0 600 800]/Resources<</Font<</F 3 0 R>>>>/Count {count}/Kids[{}]>>",
+            (0..count).map(|n| format!("{} 0 R ", 4 + 2 * n)).collect::<String>()
+        ),
+        "<</Type/Font/Subtype/Type1/BaseFont/Courier>>".to_owned(),
+    ];
+    for page in 0..count {
+        let line = |n: usize| format!("BT /F 10 Tf 50 {} Td (Line {n} of page {page}, which is as long as a line of a book is.) Tj ET\n", 740 - 14 * n);
+        let content: String = (0..45).map(line).collect();
+        objects.push(format!("<</Type/Page/Parent 2 0 R/Contents {} 0 R>>", 5 + 2 * page));
+        objects.push(format!("<</Length {}>>stream\n{content}endstream", content.len()));
+    }
+    let mut file = "%PDF-1.4\n".to_owned();
+    let mut places = String::new();
+    for (number, object) in objects.iter().enumerate() {
+        places.push_str(&format!("{:010} 00000 n \n", file.len()));
+        file.push_str(&format!("{} 0 obj\n{object}\nendobj\n", number + 1));
+    }
+    let (size, at) = (objects.len() + 1, file.len());
+    file.push_str(&format!("xref\n0 {size}\n0000000000 65535 f \n{places}trailer\n<</Size {size}/Root 1 0 R>>\nstartxref\n{at}\n%%EOF\n"));
+    file.into_bytes()
+}
+
+#[test]
+fn a_thousand_pages_are_read_in_time() {
+    let file = pages(1000);
+    let start = Instant::now();
+    let document = parse(&file, &options(None)).expect("a document");
+    let took = start.elapsed();
+    eprintln!("1000 pages, {} bytes, {} chunks, {took:?}", file.len(), document.chunks.len());
+    assert_eq!(document.chunks.last().and_then(|chunk| chunk.pages).map(|(_, last)| last), Some(1000));
+    // The limit of a worker; a build without optimisation is some ten times slower than one with.
+    assert!(took.as_secs() < 60, "{took:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 60 } else { 600 }))]
+
+    #[test]
+    fn damaged_files_are_documents_or_errors(
+        which in 0_usize..6,
+        edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
+        cut in any::<prop::sample::Index>(),
+        cuts in any::<bool>(),
+    ) {
+        let names = ["book.pdf", "columns.pdf", "fonts.pdf", "locked.pdf", "open.pdf", "loops.pdf"];
+        let mut file = fixture(names[which]);
+        for (at, byte) in edits {
+            let at = at.index(file.len());
+            file[at] = byte;
+        }
+        if cuts {
+            file.truncate(cut.index(file.len()));
+        }
+        let options = options(Some("sesame"));
+        match parse(&file, &options) {
+            Ok(document) => check(&document, &options, &WordCounter { window: 254 }, 0),
+            Err(error) => prop_assert!(!error.message.is_empty() && error.kind != Kind::Internal),
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_a_document_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let mut file = b"%PDF-1.7\n1 0 obj\n".to_vec();
+        file.extend(bytes);
+        let _ = parse(&file, &options(None));
+    }
+}
