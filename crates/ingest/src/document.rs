@@ -11,22 +11,22 @@ use crate::parse::{self, metadata};
 use rag_core::document::Document;
 use rag_core::error::Result;
 use rag_core::provenance::ContentHash;
-use rag_core::source::SourceOptions;
+use rag_core::source::{Origin, SourceOptions};
 use rag_core::tokens::TokenCounter;
 use serde_json::{Map, Value};
 
-/// The document of some bytes; `given` overrides what they say about themselves, and its name may tell what
-/// they are.
+/// The document of some bytes; `given` overrides what they say about themselves, and its origin
+/// tells what else is known of it.
 pub fn build(
     format: Format,
     options: &SourceOptions,
     uri: &str,
-    path: Option<String>,
     bytes: &[u8],
+    origin: &Origin,
     given: &Map<String, Value>,
     counter: &dyn TokenCounter,
 ) -> Result<Document> {
-    let mut parsed = parse::parse(format, path.as_deref().unwrap_or(uri), bytes, options)?;
+    let mut parsed = parse::parse(format, origin.path.as_deref().unwrap_or(uri), bytes, options, origin)?;
     metadata::describe(&mut parsed, given.clone());
     let mut document = Document {
         uri: uri.to_owned(),
@@ -34,7 +34,8 @@ pub fn build(
         title: parsed.title,
         media_type: parsed.media_type,
         language: parsed.language,
-        path,
+        path: origin.path.clone(),
+        version: origin.version.clone(),
         role: parsed.role,
         published_at: parsed.published_at,
         metadata: parsed.metadata,

@@ -81,8 +81,18 @@ impl Format {
     fn of_kind(kind: SourceKind) -> Option<Self> {
         match kind {
             SourceKind::Text => Some(Format::Text),
-            SourceKind::Markdown => Some(Format::Markdown),
+            SourceKind::Markdown | SourceKind::Blog => Some(Format::Markdown),
             SourceKind::Jsonl => Some(Format::Record),
+            SourceKind::Code => Some(Format::Code),
+            SourceKind::Config => Some(Format::Config),
+            SourceKind::Forum => Some(Format::Forum),
+            SourceKind::Issues => Some(Format::Issues),
+            SourceKind::Transcript => Some(Format::Transcript),
+            SourceKind::Html => Some(Format::Html),
+            SourceKind::Article => Some(Format::Article),
+            SourceKind::Docx => Some(Format::Docx),
+            SourceKind::Epub => Some(Format::Epub),
+            SourceKind::Pdf => Some(Format::Pdf),
             SourceKind::Zip | SourceKind::Git => None,
         }
     }
@@ -100,26 +110,13 @@ impl Format {
             None if name.contains('.') => Format::Text,
             None if looks_like_markdown(&text::repair(&content[..content.len().min(LOOK)]).text) => Format::Markdown,
             None => Format::Text,
-            SourceKind::Text => Format::Text,
-            SourceKind::Markdown | SourceKind::Blog => Format::Markdown,
-            SourceKind::Jsonl => Format::Record,
-            SourceKind::Code => Format::Code,
-            SourceKind::Config => Format::Config,
-            SourceKind::Forum => Format::Forum,
-            SourceKind::Issues => Format::Issues,
-            SourceKind::Transcript => Format::Transcript,
-            SourceKind::Html => Format::Html,
-            SourceKind::Article => Format::Article,
-            SourceKind::Docx => Format::Docx,
-            SourceKind::Epub => Format::Epub,
-            SourceKind::Pdf => Format::Pdf,
         }
     }
 
     /// Whether a folder of `kind` takes a file of this format when no glob says otherwise.
     pub fn is_of(self, kind: SourceKind) -> bool {
-        Self::of_kind(kind).is_none_or(|format| format == self)
-        self == Self::of_item(kind) || (self == Self::Html && kind == SourceKind::Article)
+        let own = Self::of_kind(kind);
+        own.is_none_or(|format| format == self) || (own == Some(Self::Article) && self == Self::Html)
     }
 }
 
@@ -145,6 +142,7 @@ impl Format {
     pub fn detect(path: &str, content: &[u8]) -> Self {
         if let Some(format) = package::format(content) {
             return format;
+        }
         if content.trim_ascii_start().starts_with(b"%PDF-") {
             return Format::Pdf;
         }
@@ -153,14 +151,13 @@ impl Format {
             return Format::Html;
         }
         let mut lines = head.lines().filter(|line| !line.trim().is_empty());
-        let named = Self::of_name(path);
+        let named = Self::of_name(path).or_else(|| Language::of_shebang(&head).map(|_| Self::Code));
         if lines.next().is_some_and(|line| serde_json::from_str::<Map<String, Value>>(line).is_ok())
             // One object alone in a file with the name of a configuration is one.
             && !(named == Some(Format::Config) && lines.next().is_none())
         {
             return Format::Record;
         }
-        let named = Self::of_name(path).or_else(|| Language::of_shebang(&head).map(|_| Self::Code));
         if named.is_none() && (head.starts_with("WEBVTT\n") || head.starts_with("WEBVTT ")) {
             return Format::Transcript;
         }
@@ -214,7 +211,7 @@ mod tests {
         for (name, content, format) in [
             ("d.md/a.md", "{\"text\": 1}", Format::Markdown),
             ("a.jsonl", "{\"text\": 1}", Format::Text),
-            ("a.py", "# comment\n", Format::Text),
+            ("a.py", "# comment\n", Format::Code),
             ("a.d/README", "# title\n", Format::Markdown),
             ("LICENSE", "words", Format::Text),
         ] {
@@ -225,7 +222,9 @@ mod tests {
 
     #[test]
     fn text_and_binary_are_told_apart() {
-        for text in [&b""[..], b"words\r\n\tmore\x0C", b"\xFF\xFEh\0i\0", b"caf\xE9 na\xEFve", "漢字".as_bytes(), b"\x1B[1mx"] {
+        for text in
+            [&b""[..], b"words\r\n\tmore\x0C", b"\xFF\xFEh\0i\0", b"caf\xE9 na\xEFve", "漢字".as_bytes(), b"\x1B[1mx"]
+        {
             assert!(Format::looks_like_text(text), "{text:?}");
         }
         for binary in [&b"\x89PNG\r\n\x1A\n\0"[..], b"a\0b", b"\x01\x02", b"\xE9\xE9\xE9\xE9 abcd"] {

@@ -55,7 +55,7 @@ pub fn parse_listed(
     let origin = &content.origin;
     let name = origin.path.as_deref().unwrap_or(uri);
     let format = Format::of_item(kind, name, &content.bytes);
-    let built = document::build(format, options, uri, origin.path.clone(), &content.bytes, &origin.metadata, counter);
+    let built = document::build(format, options, uri, &content.bytes, origin, &origin.metadata, counter);
     built.map(|document| with_origin(document, origin)).map_err(|error| Failure { uri: uri.to_owned(), error })
 }
 
@@ -86,7 +86,7 @@ pub fn parse_inline(
 ) -> std::result::Result<Document, Failure> {
     let built = source::within_limit(content.len() as u64, &options.limits).and_then(|()| {
         let format = Format::of_item(kind, uri, content);
-        document::build(format, options, uri, None, content, metadata, counter)
+        document::build(format, options, uri, content, &Origin::default(), metadata, counter)
     });
     built.map_err(|error| Failure { uri: uri.to_owned(), error })
 }

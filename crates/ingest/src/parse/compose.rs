@@ -449,8 +449,33 @@ mod tests {
     #[test]
     fn a_paragraph_stays_a_paragraph() {
         for text in [
-            "# a", "#", "> a", "- a", "+", "* a", "1. a", "12) a", "```", "~~~ x", "---", "===", "***", "_ _ _", "<div>",
-            "<!-- a", "[a]: b", "[^a]: b", "|---|", ":--", "--- | ---", "#a", "1.a", "-a", "1234567890. a", "a < b", "*a*",
+            "# a",
+            "#",
+            "> a",
+            "- a",
+            "+",
+            "* a",
+            "1. a",
+            "12) a",
+            "```",
+            "~~~ x",
+            "---",
+            "===",
+            "***",
+            "_ _ _",
+            "<div>",
+            "<!-- a",
+            "[a]: b",
+            "[^a]: b",
+            "|---|",
+            ":--",
+            "--- | ---",
+            "#a",
+            "1.a",
+            "-a",
+            "1234567890. a",
+            "a < b",
+            "*a*",
         ] {
             let mut c = Composer::default();
             c.paragraph(&format!("before | x\n{text}\nafter"));
@@ -464,7 +489,22 @@ mod tests {
 
     #[test]
     fn a_heading_reads_as_it_was_written() {
-        for text in ["a #", "a ##", "C#", "a {#b}", "{x}", "int *p, *q", "__init__", "The <div> element", "[x](y)", "`a", "&amp; &lt;", "a\\*b", "1. x", "~~no~~"] {
+        for text in [
+            "a #",
+            "a ##",
+            "C#",
+            "a {#b}",
+            "{x}",
+            "int *p, *q",
+            "__init__",
+            "The <div> element",
+            "[x](y)",
+            "`a",
+            "&amp; &lt;",
+            "a\\*b",
+            "1. x",
+            "~~no~~",
+        ] {
             let mut inline = Inline::new(Place::Heading);
             inline.text(text);
             let mut c = Composer::default();

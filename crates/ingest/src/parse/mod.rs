@@ -7,14 +7,14 @@
 //! text without a structure of its own, and the chunker gives it a place.
 
 pub mod code;
-pub mod config;
-pub mod forum;
-mod html_text;
-pub mod issues;
 pub mod compose;
+pub mod config;
 pub mod docx;
 pub mod epub;
+pub mod forum;
 pub mod html;
+mod html_text;
+pub mod issues;
 pub mod markdown;
 pub mod metadata;
 pub mod package;
@@ -27,7 +27,7 @@ pub mod transcript;
 use crate::format::Format;
 use rag_core::document::Facts;
 use rag_core::error::Result;
-use rag_core::source::SourceOptions;
+use rag_core::source::{Origin, SourceOptions};
 use serde_json::{Map, Value};
 use std::ops::Range;
 
@@ -166,7 +166,8 @@ impl Structure {
 }
 
 /// Parses the bytes of one document; `path` is what its name may tell.
-pub fn parse(format: Format, path: &str, bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
+pub fn parse(format: Format, path: &str, bytes: &[u8], options: &SourceOptions, origin: &Origin) -> Result<Parsed> {
+    let (served, base) = (origin.content_type.as_deref(), origin.base.as_deref());
     Ok(match format {
         Format::Text => plain::parse(bytes, options),
         Format::Markdown => markdown::parse(bytes),
@@ -176,8 +177,8 @@ pub fn parse(format: Format, path: &str, bytes: &[u8], options: &SourceOptions) 
         Format::Forum => forum::parse(bytes, options)?,
         Format::Issues => issues::parse(bytes, options)?,
         Format::Transcript => transcript::parse(bytes, options)?,
-        Format::Html => html::page(bytes, None, None, html::Reading::Whole)?,
-        Format::Article => html::page(bytes, None, None, html::Reading::Article)?,
+        Format::Html => html::page(bytes, served, base, html::Reading::Whole)?,
+        Format::Article => html::page(bytes, served, base, html::Reading::Article)?,
         Format::Docx => docx::parse(bytes)?,
         Format::Epub => epub::parse(bytes)?,
         Format::Pdf => pdf::parse(bytes, options)?,

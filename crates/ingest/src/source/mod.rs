@@ -55,10 +55,11 @@ pub fn read(spec: &SourceSpec, item: &Item) -> Result<Content> {
 /// Opens a source, to list it or to read what is at `place`.
 fn open<'a>(spec: &'a SourceSpec, place: Option<&Place>) -> Result<Box<dyn Source + 'a>> {
     if is_url(&spec.location) {
-        return match spec.kind {
-            SourceKind::Text | SourceKind::Markdown => Ok(Box::new(web::Web::new(spec)?)),
-            kind => Err(Error::unsupported(format!("a source of kind \"{}\" is not read from a URL", kind.name()))),
-        };
+        if spec.kind.is_of_pages() {
+            return Ok(Box::new(web::Web::new(spec)?));
+        }
+        let message = format!("a source of kind \"{}\" is not read from a URL", spec.kind.name());
+        return Err(Error::unsupported(message));
     }
     let location = Location::open(spec)?;
     let of_records = match (spec.kind, place) {

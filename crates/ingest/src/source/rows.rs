@@ -65,8 +65,11 @@ impl<R: BufRead> Rows<R> {
             let name = if name.is_empty() { format!("column_{}", index + 1).into_bytes() } else { name.to_vec() };
             if !seen.insert(name.clone()) {
                 let shown = String::from_utf8_lossy(&name).chars().take(80).collect::<String>();
-                return Ok(Err(Error::new(Kind::BadContent, format!("header of the CSV file repeats the field \"{shown}\""))
-                    .with_hint("Name each column once.")));
+                return Ok(Err(Error::new(
+                    Kind::BadContent,
+                    format!("header of the CSV file repeats the field \"{shown}\""),
+                )
+                .with_hint("Name each column once.")));
             }
             rows.names.push(quoted(&name));
         }
@@ -100,7 +103,8 @@ impl<R: BufRead> Rows<R> {
 
     /// The object of a row that was read from its place.
     pub fn object(&self, row: &[u8]) -> Option<Vec<u8>> {
-        let inner = Rows { file: row, delimiter: self.delimiter, max: self.max, names: Vec::new(), number: 0, offset: 0 };
+        let inner =
+            Rows { file: row, delimiter: self.delimiter, max: self.max, names: Vec::new(), number: 0, offset: 0 };
         let mut inner = inner;
         let (row, ..) = inner.row().ok()??;
         let mut bytes = Vec::new();

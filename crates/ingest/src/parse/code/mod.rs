@@ -34,8 +34,11 @@ pub fn parse(path: &str, bytes: &[u8]) -> Parsed {
         Some(grammar) => tree::tree(&grammar, &text).map(|tree| walk::parts(&text, &grammar, &tree)),
         None => Some(sql::parts(&text)),
     });
-    let structure =
-        Structure { body: 0..text.len(), parts: parts.unwrap_or_else(|| walk::unparsed(&text)), ..Structure::default() };
+    let structure = Structure {
+        body: 0..text.len(),
+        parts: parts.unwrap_or_else(|| walk::unparsed(&text)),
+        ..Structure::default()
+    };
     Parsed {
         repaired_bytes: repaired.repaired_bytes,
         structure,

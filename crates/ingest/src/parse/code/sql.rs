@@ -22,8 +22,25 @@ const MAX_NAME: usize = 256;
 const MAX_HEADER: usize = 300;
 
 const KINDS: &[&str] = &[
-    "table", "view", "function", "procedure", "index", "type", "trigger", "schema", "sequence", "policy", "domain",
-    "aggregate", "role", "extension", "rule", "publication", "subscription", "server", "package",
+    "table",
+    "view",
+    "function",
+    "procedure",
+    "index",
+    "type",
+    "trigger",
+    "schema",
+    "sequence",
+    "policy",
+    "domain",
+    "aggregate",
+    "role",
+    "extension",
+    "rule",
+    "publication",
+    "subscription",
+    "server",
+    "package",
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,7 +165,11 @@ pub fn parts(text: &str) -> Vec<Part> {
         let start = line_start(text, statement.start, at).unwrap_or(statement.start);
         let Some((kind, name)) = created(&text[statement.head..statement.end]) else {
             if line_start(text, statement.start, at).is_some() {
-                loose.push(Block { kind: BlockKind::Code, range: statement.start..statement.end, children: Vec::new() });
+                loose.push(Block {
+                    kind: BlockKind::Code,
+                    range: statement.start..statement.end,
+                    children: Vec::new(),
+                });
             }
             continue;
         };
@@ -296,7 +317,15 @@ mod tests {
         ] {
             assert_eq!(symbols(text), [(kind.to_owned(), name.to_owned())], "{text}");
         }
-        for text in ["CREATE INDEX ON t (a);", "SELECT 1;", "CREATE", "", "CREATE TABLE", ";;", "GRANT CREATE ON SCHEMA x TO y;"] {
+        for text in [
+            "CREATE INDEX ON t (a);",
+            "SELECT 1;",
+            "CREATE",
+            "",
+            "CREATE TABLE",
+            ";;",
+            "GRANT CREATE ON SCHEMA x TO y;",
+        ] {
             assert_eq!(symbols(text), [], "{text}");
         }
     }

@@ -51,9 +51,7 @@ mod tests {
     #[test]
     fn every_grammar_fits_the_library() {
         use Language::*;
-        for language in
-            [Rust, Python, TypeScript, Tsx, JavaScript, Go, Java, C, Cpp, CSharp, Ruby, Php, Bash]
-        {
+        for language in [Rust, Python, TypeScript, Tsx, JavaScript, Go, Java, C, Cpp, CSharp, Ruby, Php, Bash] {
             let of = grammar(language).expect("a grammar");
             assert!(tree(&of, "x\n").is_some(), "{language}");
             for rule in of.rules {

@@ -280,7 +280,14 @@ impl<'t> Walker<'_, 't> {
             self.scopes.push(Scope { name, ..scope.clone() });
         }
         let blocks = if end - start >= LARGE { blocks::inside(self.text, outer, start) } else { Vec::new() };
-        self.push(Part { range: start..end, blocks, context: scope.inner, header: Some(inner_context), facts, ..Part::default() });
+        self.push(Part {
+            range: start..end,
+            blocks,
+            context: scope.inner,
+            header: Some(inner_context),
+            facts,
+            ..Part::default()
+        });
     }
 
     /// Where a symbol begins, with what opens the level that it is the first of, when that is one line.
@@ -301,7 +308,8 @@ impl<'t> Walker<'_, 't> {
         if scope.name.is_empty() {
             return name.trim_start_matches('.').to_owned();
         }
-        let member = kind == "method" || (kind == "constant" && scope.facts.symbol.is_some() && self.grammar.member == "::");
+        let member =
+            kind == "method" || (kind == "constant" && scope.facts.symbol.is_some() && self.grammar.member == "::");
         let between = match member {
             _ if name.starts_with('.') => "",
             true if singleton => ".",
@@ -318,7 +326,12 @@ impl<'t> Walker<'_, 't> {
         let end = match body {
             Some(body) if braced(self.text, body.start_byte()) => body.start_byte() + 1,
             Some(body) => body.start_byte(),
-            None => start + self.text[start..inner.end_byte().max(start)].find('\n').unwrap_or(inner.end_byte().max(start) - start),
+            None => {
+                start
+                    + self.text[start..inner.end_byte().max(start)]
+                        .find('\n')
+                        .unwrap_or(inner.end_byte().max(start) - start)
+            }
         };
         let header = self.text.get(start..end.max(start)).unwrap_or_default();
         let header = header[..header.floor_char_boundary(MAX_HEADER)].trim();
@@ -327,7 +340,9 @@ impl<'t> Walker<'_, 't> {
         while lines.len() > 1 && lines[0].trim_start().starts_with(['@', '[', '#']) {
             lines.remove(0);
         }
-        while lines.len() > 1 && self.grammar.comments.iter().any(|mark| lines[lines.len() - 1].trim_start().starts_with(mark)) {
+        while lines.len() > 1
+            && self.grammar.comments.iter().any(|mark| lines[lines.len() - 1].trim_start().starts_with(mark))
+        {
             lines.pop();
         }
         lines.join("\n").trim().to_owned()
@@ -385,7 +400,8 @@ impl<'t> Walker<'_, 't> {
             let first = index == 0 && at > 0 && !self.text[..at].ends_with('\n');
             let comment = first && self.grammar.comments.iter().any(|mark| rest.starts_with(mark));
             let closer = self.grammar.closers.iter().any(|word| {
-                rest.strip_prefix(word).is_some_and(|after| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+                rest.strip_prefix(word)
+                    .is_some_and(|after| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
             });
             if !(rest.is_empty() || comment || closer) {
                 break;

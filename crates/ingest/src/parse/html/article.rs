@@ -27,19 +27,77 @@ const PROSE: u32 = 70;
 
 /// Words in classes and ids of what surrounds an article.
 const AROUND: &[&str] = &[
-    "ad", "ads", "advert", "advertisement", "adv", "sponsor", "sponsored", "promo", "promotion", "banner", "cookie", "cookies",
-    "consent", "gdpr", "nav", "navbar", "navigation", "menu", "submenu", "sidebar", "rail", "footer", "masthead", "breadcrumb",
-    "breadcrumbs", "pagination", "pager", "share", "sharing", "sharebar", "social", "related", "recommended", "recommendation",
-    "recommendations", "newsletter", "subscribe", "subscription", "signup", "login", "popup", "modal", "overlay", "paywall",
-    "toolbar", "widget", "widgets", "outbrain", "taboola", "trending", "popular", "skip", "tagcloud", "byline", "dateline",
-    "postmeta", "print", "noprint", "editsection", "toc", "readmore", "upnext",
+    "ad",
+    "ads",
+    "advert",
+    "advertisement",
+    "adv",
+    "sponsor",
+    "sponsored",
+    "promo",
+    "promotion",
+    "banner",
+    "cookie",
+    "cookies",
+    "consent",
+    "gdpr",
+    "nav",
+    "navbar",
+    "navigation",
+    "menu",
+    "submenu",
+    "sidebar",
+    "rail",
+    "footer",
+    "masthead",
+    "breadcrumb",
+    "breadcrumbs",
+    "pagination",
+    "pager",
+    "share",
+    "sharing",
+    "sharebar",
+    "social",
+    "related",
+    "recommended",
+    "recommendation",
+    "recommendations",
+    "newsletter",
+    "subscribe",
+    "subscription",
+    "signup",
+    "login",
+    "popup",
+    "modal",
+    "overlay",
+    "paywall",
+    "toolbar",
+    "widget",
+    "widgets",
+    "outbrain",
+    "taboola",
+    "trending",
+    "popular",
+    "skip",
+    "tagcloud",
+    "byline",
+    "dateline",
+    "postmeta",
+    "print",
+    "noprint",
+    "editsection",
+    "toc",
+    "readmore",
+    "upnext",
 ];
 
 /// Words of what readers wrote beneath it.
-const COMMENTS: &[&str] = &["comment", "comments", "disqus", "respond", "discussion", "replies", "livefyre", "giscus", "utterances"];
+const COMMENTS: &[&str] =
+    &["comment", "comments", "disqus", "respond", "discussion", "replies", "livefyre", "giscus", "utterances"];
 
 /// Words of what is likely the article.
-const LIKELY: &[&str] = &["article", "body", "content", "entry", "main", "page", "post", "text", "blog", "story", "prose", "markdown"];
+const LIKELY: &[&str] =
+    &["article", "body", "content", "entry", "main", "page", "post", "text", "blog", "story", "prose", "markdown"];
 
 /// The main element, or all of the page, without what is never read.
 pub fn whole(tree: &Tree) -> Content {
@@ -72,7 +130,8 @@ pub fn article(tree: &Tree) -> Content {
         }
     }
     let sums = Sums::of(tree, &removed);
-    let roots = marked(tree, &removed, &sums).map(|at| vec![at]).or_else(|| best(tree, &removed, &sums)).unwrap_or(vec![0]);
+    let roots =
+        marked(tree, &removed, &sums).map(|at| vec![at]).or_else(|| best(tree, &removed, &sums)).unwrap_or(vec![0]);
     clean(tree, &sums, &mut removed);
     Content { roots, removed }
 }
@@ -91,7 +150,8 @@ fn never_read(tree: &Tree) -> Vec<bool> {
         let hidden = || {
             let style = tree.attribute(node, "style").unwrap_or_default().to_ascii_lowercase();
             let unseen = style.split(';').any(|rule| {
-                rule.split_once(':').is_some_and(|(key, value)| key.trim() == "display" && value.trim().starts_with("none"))
+                rule.split_once(':')
+                    .is_some_and(|(key, value)| key.trim() == "display" && value.trim().starts_with("none"))
             });
             unseen || tree.attribute(node, "hidden").is_some_and(|h| !h.eq_ignore_ascii_case("until-found"))
         };
@@ -105,7 +165,11 @@ fn never_read(tree: &Tree) -> Vec<bool> {
 /// Whether an element is around an article by what it is called, and how many hundredths of all prose it may then hold.
 fn surrounds(tree: &Tree, node: u32) -> Option<u64> {
     let name = tree.name(node);
-    if matches!(name, "html" | "body" | "main" | "article" | "pre" | "code" | "table" | "tr" | "td" | "th" | "tbody" | "p") || tags::is_heading(name) {
+    if matches!(
+        name,
+        "html" | "body" | "main" | "article" | "pre" | "code" | "table" | "tr" | "td" | "th" | "tbody" | "p"
+    ) || tags::is_heading(name)
+    {
         return None;
     }
     let role = matches!(
@@ -260,7 +324,10 @@ fn best(tree: &Tree, removed: &[bool], sums: &Sums) -> Option<Vec<u32>> {
     let (mut top, score) = top?;
     // Sections of one article speak for what holds them all.
     for above in tree.above(top) {
-        let (extra, linked) = (sums.chars[above as usize] - sums.chars[top as usize], sums.linked[above as usize] - sums.linked[top as usize]);
+        let (extra, linked) = (
+            sums.chars[above as usize] - sums.chars[top as usize],
+            sums.linked[above as usize] - sums.linked[top as usize],
+        );
         if extra > 0 && (scores[above as usize] < score * 0.4 || linked * 4 > extra) {
             break;
         }

@@ -18,12 +18,32 @@ pub const METADATA: &str = "metadata";
 pub const REFERENCE: &str = "reference";
 
 const CONTENTS: &[&str] = &[
-    "contents", "table of contents", "list of figures", "list of tables", "inhalt", "inhaltsverzeichnis",
-    "abbildungsverzeichnis", "tabellenverzeichnis", "sommaire", "table des matières", "índice", "indice", "contenido",
-    "sumário", "inhoud", "目次", "目录", "目錄", "차례", "содержание", "оглавление",
+    "contents",
+    "table of contents",
+    "list of figures",
+    "list of tables",
+    "inhalt",
+    "inhaltsverzeichnis",
+    "abbildungsverzeichnis",
+    "tabellenverzeichnis",
+    "sommaire",
+    "table des matières",
+    "índice",
+    "indice",
+    "contenido",
+    "sumário",
+    "inhoud",
+    "目次",
+    "目录",
+    "目錄",
+    "차례",
+    "содержание",
+    "оглавление",
 ];
-const INDEX: &[&str] = &["index", "subject index", "stichwortverzeichnis", "sachregister", "register", "索引", "índice alfabético"];
-const GLOSSARY: &[&str] = &["glossary", "glossar", "glossaire", "glosario", "glossario", "用語集", "术语表", "list of abbreviations"];
+const INDEX: &[&str] =
+    &["index", "subject index", "stichwortverzeichnis", "sachregister", "register", "索引", "índice alfabético"];
+const GLOSSARY: &[&str] =
+    &["glossary", "glossar", "glossaire", "glosario", "glossario", "用語集", "术语表", "list of abbreviations"];
 
 /// Lines without a number that an entry may run over.
 const GAP: usize = 4;
@@ -129,7 +149,16 @@ fn is_page(word: &str) -> bool {
 
 fn is_rights(lines: &[Line]) -> bool {
     let text = lines.iter().map(|line| line.text.to_lowercase()).collect::<Vec<_>>().join(" ");
-    let signs = ["©", "copyright", "all rights reserved", "alle rechte vorbehalten", "isbn", "creative commons", "impressum", "published by"];
+    let signs = [
+        "©",
+        "copyright",
+        "all rights reserved",
+        "alle rechte vorbehalten",
+        "isbn",
+        "creative commons",
+        "impressum",
+        "published by",
+    ];
     text.split_whitespace().count() <= RIGHTS_WORDS && signs.iter().filter(|sign| text.contains(**sign)).count() >= 2
 }
 
@@ -145,7 +174,8 @@ mod tests {
     #[test]
     fn contents_are_what_has_the_title_and_the_numbers() {
         let n = Some(NAVIGATION);
-        let said = roles(&[&["A paper", "Contents", "1 One 1", "2 Two and a line", "more 3", "3 Three . . . . 4", "Text."]]);
+        let said =
+            roles(&[&["A paper", "Contents", "1 One 1", "2 Two and a line", "more 3", "3 Three . . . . 4", "Text."]]);
         assert_eq!(said, [vec![None, n, n, n, n, n, None]]);
         assert_eq!(roles(&[&["Contents", "of this box are fragile."]]), [vec![None, None]]);
         let dots = ["One . . . . . 1", "Two ..... 2", "Three …… iv"];

@@ -112,7 +112,8 @@ impl Words {
         }
         if let Some(word) = &mut self.open {
             let size = word.size.max(glyph.size);
-            let level = (word.y - from.1).abs() < 0.2 * size && glyph.size > 0.6 * word.size && word.size > 0.6 * glyph.size;
+            let level =
+                (word.y - from.1).abs() < 0.2 * size && glyph.size > 0.6 * word.size && word.size > 0.6 * glyph.size;
             // Bold text is sometimes text shown twice.
             if level && (x0 - self.last).abs() < 0.08 * size && word.text.ends_with(text) && x1 > x0 {
                 return;
@@ -263,19 +264,32 @@ mod tests {
 
     #[test]
     fn gaps_and_spaces_separate_words() {
-        let page = page(&[("a", 0.0, 10.0, 5.0), ("b", 5.2, 10.0, 5.0), ("c", 12.0, 10.0, 5.0), (" ", 17.0, 10.0, 0.5), ("d", 17.5, 10.0, 5.0)]);
+        let page = page(&[
+            ("a", 0.0, 10.0, 5.0),
+            ("b", 5.2, 10.0, 5.0),
+            ("c", 12.0, 10.0, 5.0),
+            (" ", 17.0, 10.0, 0.5),
+            ("d", 17.5, 10.0, 5.0),
+        ]);
         assert_eq!(text(&page), ["ab c d"]);
     }
 
     #[test]
     fn rows_are_made_by_place_and_a_raised_word_stays_in_its_row() {
-        let page = page(&[("2", 0.0, 24.0, 5.0), ("x", 0.0, 10.0, 5.0), ("3", 20.0, 20.4, 5.0), ("1", 30.0, 10.0, 5.0)]);
+        let page =
+            page(&[("2", 0.0, 24.0, 5.0), ("x", 0.0, 10.0, 5.0), ("3", 20.0, 20.4, 5.0), ("1", 30.0, 10.0, 5.0)]);
         assert_eq!(text(&page), ["x 1", "2 3"]);
     }
 
     #[test]
     fn text_shown_twice_is_read_once() {
-        let page = page(&[("B", 0.0, 10.0, 6.0), ("B", 0.3, 10.0, 6.0), ("o", 6.0, 10.0, 5.0), ("o", 6.3, 10.0, 5.0), ("b", 11.0, 10.0, 5.0)]);
+        let page = page(&[
+            ("B", 0.0, 10.0, 6.0),
+            ("B", 0.3, 10.0, 6.0),
+            ("o", 6.0, 10.0, 5.0),
+            ("o", 6.3, 10.0, 5.0),
+            ("b", 11.0, 10.0, 5.0),
+        ]);
         assert_eq!(text(&page), ["Bob"]);
     }
 

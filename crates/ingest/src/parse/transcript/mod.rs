@@ -105,7 +105,9 @@ fn order(segments: Vec<Segment>) -> (Vec<Placed>, u64) {
             let id = p.segment.id.clone();
             (id.is_none(), id.as_deref().and_then(|id| id.parse::<u64>().ok()).unwrap_or(u64::MAX), id)
         };
-        (a.from, a.to).cmp(&(b.from, b.to)).then_with(|| if a.timed && b.timed { id(a).cmp(&id(b)) } else { std::cmp::Ordering::Equal })
+        (a.from, a.to)
+            .cmp(&(b.from, b.to))
+            .then_with(|| if a.timed && b.timed { id(a).cmp(&id(b)) } else { std::cmp::Ordering::Equal })
     });
     (placed, mended)
 }

@@ -210,7 +210,9 @@ impl Listing<'_> {
 /// Where in the archive it was that nothing more could be read.
 fn after(trouble: Trouble, last: Option<&str>) -> Trouble {
     let detail = |error: Error| match last {
-        Some(path) if error.detail.is_none() => error.with_detail(format!("It was at the member \"{path}\" or after it.")),
+        Some(path) if error.detail.is_none() => {
+            error.with_detail(format!("It was at the member \"{path}\" or after it."))
+        }
         _ => error,
     };
     match trouble {
