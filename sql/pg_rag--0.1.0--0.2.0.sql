@@ -2,6 +2,20 @@
 -- From 0.1.0 to 0.2.0: labels with row-level security, durable jobs, repair.
 -- The changed functions are dropped and made again, so rights granted on them must be granted again.
 
+-- Text travels as UTF-8 between server, engine and files; in another encoding it would be stored as what it is not.
+DO $$
+DECLARE
+    found text := (SELECT pg_catalog.pg_encoding_to_char(d.encoding) FROM pg_catalog.pg_database d
+                    WHERE d.datname = pg_catalog.current_database());
+BEGIN
+    IF found <> 'UTF8' THEN
+        RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
+            MESSAGE = pg_catalog.format('database "%s" has encoding "%s", and pg_rag needs UTF8', pg_catalog.current_database(), found),
+            HINT = 'CREATE DATABASE ... ENCODING ''UTF8'' TEMPLATE template0;';
+    END IF;
+END
+$$;
+
 ALTER TABLE rag.source ADD COLUMN acl text CONSTRAINT source_acl_check CHECK (acl <> '');
 ALTER TABLE rag.document ADD COLUMN acl text CONSTRAINT document_acl_check CHECK (acl <> '');
 ALTER TABLE rag.chunk ADD COLUMN acl text CONSTRAINT chunk_acl_check CHECK (acl <> '');

@@ -72,7 +72,8 @@ pub fn stream(request: &Request, waits: Waits, consume: &mut dyn FnMut(Reply) ->
 }
 
 fn exchange(frame: &[u8], waits: Waits, consume: &mut dyn FnMut(Reply) -> Result<()>) -> Result<()> {
-    let mut connection = match IDLE.with(|idle| idle.borrow_mut().take()) {
+    // One whose engine has died meanwhile is no failure of this request.
+    let mut connection = match IDLE.with(|idle| idle.borrow_mut().take()).filter(Connection::is_idle) {
         Some(connection) => connection,
         None => open(waits)?,
     };
@@ -204,6 +205,16 @@ impl Connection {
             }
             Ok(Self { socket })
         }
+    }
+
+    /// Whether the other end is open and has said nothing unasked.
+    fn is_idle(&self) -> bool {
+        let mut byte = 0u8;
+        // SAFETY: a system call on an open descriptor with room for one byte; it does not block, nor take the byte.
+        let peeked = unsafe {
+            libc::recv(self.socket.as_raw_fd(), (&raw mut byte).cast(), 1, libc::MSG_PEEK | libc::MSG_DONTWAIT)
+        };
+        peeked < 0 && std::io::Error::last_os_error().kind() == std::io::ErrorKind::WouldBlock
     }
 
     fn handshake(&mut self, patience: Duration) -> Result<()> {

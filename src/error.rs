@@ -30,13 +30,26 @@ fn sqlstate(kind: Kind) -> Code {
     }
 }
 
+/// Characters of a message; what it quotes may be as long as a document.
+const LONGEST: usize = 1000;
+
+/// A message without most of what stands in the middle of a long one.
+fn shown(message: String) -> String {
+    if message.len() <= LONGEST {
+        return message;
+    }
+    let (head, tail) =
+        (message.floor_char_boundary(LONGEST * 3 / 4), message.ceil_char_boundary(message.len() - LONGEST / 4));
+    format!("{} … {}", &message[..head], &message[tail..])
+}
+
 fn report(error: Error) -> ErrorReport {
-    let mut report = ErrorReport::new(sqlstate(error.kind), error.message, "pg_rag");
+    let mut report = ErrorReport::new(sqlstate(error.kind), shown(error.message), "pg_rag");
     if let Some(detail) = error.detail {
-        report = report.set_detail(detail);
+        report = report.set_detail(shown(detail));
     }
     if let Some(hint) = error.hint {
-        report = report.set_hint(hint);
+        report = report.set_hint(shown(hint));
     }
     report
 }
@@ -49,7 +62,7 @@ pub fn raise(error: Error) -> ! {
 
 /// Sends a warning to the client.
 pub fn warn(message: String, hint: Option<&str>) {
-    let mut report = ErrorReport::new(Code::ERRCODE_WARNING, message, "pg_rag");
+    let mut report = ErrorReport::new(Code::ERRCODE_WARNING, shown(message), "pg_rag");
     if let Some(hint) = hint {
         report = report.set_hint(hint);
     }
@@ -58,7 +71,7 @@ pub fn warn(message: String, hint: Option<&str>) {
 
 /// Sends a notice to the client.
 pub fn notice(message: String) {
-    ErrorReport::new(Code::ERRCODE_SUCCESSFUL_COMPLETION, message, "pg_rag").report(PgLogLevel::NOTICE);
+    ErrorReport::new(Code::ERRCODE_SUCCESSFUL_COMPLETION, shown(message), "pg_rag").report(PgLogLevel::NOTICE);
 }
 
 /// Ends a SQL function: the value, or the error raised.

@@ -7,11 +7,21 @@
 
 use crate::engine_client::{self, unexpected};
 use crate::guc::Waits;
-use rag_core::Result;
 use rag_core::protocol::{Input, ModelSpec, Priority, Reply, Request};
+use rag_core::{Error, Kind, Result};
 
 /// A vector, and whether its text was cut at the window.
 pub type Embedded = (Vec<f32>, bool);
+
+/// Bytes of one text. Cutting it into tokens is not interrupted, and a window holds some thousand of them.
+const MAX_TEXT: usize = 16 << 20;
+
+fn within_limit(text: &str) -> Result<()> {
+    match text.len() > MAX_TEXT {
+        true => Err(Error::new(Kind::LimitExceeded, format!("text of {} bytes is longer than {MAX_TEXT}", text.len()))),
+        false => Ok(()),
+    }
+}
 
 /// Vectors of texts, in their order.
 pub fn embed(
@@ -21,6 +31,7 @@ pub fn embed(
     priority: Priority,
     waits: Waits,
 ) -> Result<Vec<Embedded>> {
+    texts.iter().try_for_each(|text| within_limit(text))?;
     let wanted = texts.len();
     let request = Request::Embed { model: model.clone(), texts, input, priority };
     let Reply::Embeddings(embeddings) = engine_client::ask(&request, waits)? else { return Err(unexpected()) };
@@ -43,6 +54,7 @@ pub fn embed_query(model: &ModelSpec, query: &str, waits: Waits) -> Result<Embed
 
 /// Tokens of a text, special tokens included.
 pub fn count_tokens(model: &ModelSpec, text: &str, waits: Waits) -> Result<u32> {
+    within_limit(text)?;
     let request = Request::CountTokens { model: model.clone(), texts: vec![text.to_owned()] };
     match engine_client::ask(&request, waits)? {
         Reply::Counts(counts) => counts.first().copied().ok_or_else(unexpected),

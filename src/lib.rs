@@ -14,6 +14,7 @@ mod engine_client;
 mod error;
 mod guc;
 mod inference;
+mod json;
 mod retrieve;
 mod spi;
 mod store;

@@ -6,10 +6,12 @@ use super::required;
 use crate::error::{self, OrRaise};
 use crate::guc;
 use crate::inference;
+use crate::json::Json;
 use crate::spi::guarded;
 use crate::store::{collection, model, source};
+use pgrx::default;
 use pgrx::prelude::*;
-use pgrx::{JsonB, default};
+use pgrx::default;
 use rag_core::source::{SourceKind, SourceOptions, is_url, not_allowed};
 use rag_core::{Error, Kind, Result};
 use serde_json::Value;
@@ -42,7 +44,7 @@ fn add_source(
     name: Option<&str>,
     kind: Option<&str>,
     location: Option<&str>,
-    options: default!(Option<JsonB>, "'{}'"),
+    options: default!(Option<Json>, "'{}'"),
     collection: default!(Option<&str>, "'default'"),
     project: default!(Option<&str>, "NULL"),
     authority: default!(Option<f64>, 1),
@@ -108,7 +110,7 @@ fn warn_if_not_allowed(location: Option<&str>) {
 fn alter_source(
     name: Option<&str>,
     location: default!(Option<&str>, "NULL"),
-    options: default!(Option<JsonB>, "NULL"),
+    options: default!(Option<Json>, "NULL"),
     project: default!(Option<&str>, "NULL"),
     authority: default!(Option<f64>, "NULL"),
     enabled: default!(Option<bool>, "NULL"),
@@ -117,7 +119,8 @@ fn alter_source(
     let alter = || {
         let name = required("name", name)?;
         let source = source::locked(name)?;
-        let options: Option<Value> = options.map(|o| o.0);
+        // A JSON null says no more than an SQL one.
+        let options: Option<Value> = options.map(|o| o.0).filter(|o| !o.is_null());
         let mut config = None;
         if source.kind == source::INLINE && (location.is_some() || options.is_some() || acl.is_some()) {
             return Err(Error::invalid(format!("source \"{name}\" holds inline documents"))
@@ -159,11 +162,17 @@ fn load_model(name: Option<&str>, kind: Option<&str>, path: Option<&str>) -> i64
     guarded(load).or_raise()
 }
 
-fn or_empty(object: Option<JsonB>) -> Value {
+fn or_empty(object: Option<Json>) -> Value {
     object.map_or_else(|| Value::Object(serde_json::Map::new()), |o| o.0)
 }
 
+/// Bytes of a name. It is part of index entries and of every message.
+const MAX_NAME: usize = 255;
+
 fn named<'a>(what: &str, name: &'a str) -> Result<&'a str> {
+    if name.len() > MAX_NAME {
+        return Err(Error::invalid(format!("name \"{name}\" of the {what} is longer than {MAX_NAME} bytes")));
+    }
     match name.trim() {
         "" => Err(Error::invalid(format!("name of the {what} is empty"))),
         trimmed if trimmed == name => Ok(name),

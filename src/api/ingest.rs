@@ -5,12 +5,13 @@
 use super::required;
 use crate::error::{self, OrRaise};
 use crate::guc;
+use crate::json::Json;
 use crate::spi::guarded;
 use crate::store::{collection, sync as runs};
 use crate::sync::{self, Batch, ingest};
+use pgrx::default;
 use pgrx::iter::TableIterator;
 use pgrx::prelude::*;
-use pgrx::{JsonB, default};
 use rag_core::source::SourceKind;
 use rag_core::{Error, Result};
 use serde_json::{Map, Value};
@@ -21,9 +22,9 @@ fn ingest_text(
     content: Option<&str>,
     uri: Option<&str>,
     kind: default!(Option<&str>, "'markdown'"),
-    metadata: default!(Option<JsonB>, "'{}'"),
+    metadata: default!(Option<Json>, "'{}'"),
     collection: default!(Option<&str>, "'default'"),
-    options: default!(Option<JsonB>, "'{}'"),
+    options: default!(Option<Json>, "'{}'"),
     acl: default!(Option<&str>, "NULL"),
 ) -> TableIterator<'static, (name!(document_id, i64), name!(chunks, i32), name!(tokens, i64))> {
     guarded(|| store(content.map(str::as_bytes), uri, kind, metadata, collection, options, acl)).or_raise()
@@ -35,9 +36,9 @@ fn ingest_bytes(
     content: Option<&[u8]>,
     uri: Option<&str>,
     kind: default!(Option<&str>, "'markdown'"),
-    metadata: default!(Option<JsonB>, "'{}'"),
+    metadata: default!(Option<Json>, "'{}'"),
     collection: default!(Option<&str>, "'default'"),
-    options: default!(Option<JsonB>, "'{}'"),
+    options: default!(Option<Json>, "'{}'"),
     acl: default!(Option<&str>, "NULL"),
 ) -> TableIterator<'static, (name!(document_id, i64), name!(chunks, i32), name!(tokens, i64))> {
     guarded(|| store(content, uri, kind, metadata, collection, options, acl)).or_raise()
@@ -47,15 +48,15 @@ fn store(
     content: Option<&[u8]>,
     uri: Option<&str>,
     kind: Option<&str>,
-    metadata: Option<JsonB>,
+    metadata: Option<Json>,
     collection: Option<&str>,
-    options: Option<JsonB>,
+    options: Option<Json>,
     acl: Option<&str>,
 ) -> Result<TableIterator<'static, (name!(document_id, i64), name!(chunks, i32), name!(tokens, i64))>> {
     let metadata = match metadata {
         None => Map::new(),
-        Some(JsonB(Value::Object(metadata))) => metadata,
-        Some(JsonB(other)) => {
+        Some(Json(Value::Object(metadata))) => metadata,
+        Some(Json(other)) => {
             return Err(Error::invalid(format!("metadata must be a JSON object, not {other}")));
         }
     };

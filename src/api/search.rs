@@ -5,6 +5,7 @@
 use super::required;
 use crate::error::{self, OrRaise};
 use crate::guc;
+use crate::json::Json;
 use crate::retrieve;
 use crate::spi::{guarded, snapshot};
 use crate::store::profile;
@@ -16,7 +17,7 @@ use rag_core::query::filter::Filter;
 use rag_core::query::settings::{Mode, Settings, not_yet};
 use rag_core::query::{Request, in_range};
 use rag_core::rank::fuse::{self, Leg};
-use rag_core::{Error, Result};
+use rag_core::{Error, Kind, Result};
 use serde_json::Value;
 
 /// Ranked, cited evidence for a query.
@@ -25,14 +26,14 @@ use serde_json::Value;
 fn search(
     query: Option<&str>,
     top_k: default!(Option<i32>, 10),
-    filter: default!(Option<JsonB>, "'{}'"),
+    filter: default!(Option<Json>, "'{}'"),
     collection: default!(Option<&str>, "'default'"),
     mode: default!(Option<&str>, "NULL"),
     candidate_k: default!(Option<i32>, "NULL"),
     rrf_k: default!(Option<i32>, "NULL"),
     rerank: default!(Option<&str>, "NULL"),
     profile: default!(Option<&str>, "'default'"),
-    settings: default!(Option<JsonB>, "'{}'"),
+    settings: default!(Option<Json>, "'{}'"),
     query_embedding: default!(Option<Vector>, "NULL"),
 ) -> TableIterator<
     'static,
@@ -79,8 +80,12 @@ fn search(
     if let Some(reason) = &outcome.degraded {
         error::warn(format!("search is degraded: {reason}"), None);
     }
-    for source in &outcome.unknown_sources {
-        error::notice(format!("filter names source \"{source}\", which does not exist"));
+    if let Some(source) = outcome.unknown_sources.first() {
+        let others = match outcome.unknown_sources.len() - 1 {
+            0 => String::new(),
+            more => format!("; nor do {more} others"),
+        };
+        error::notice(format!("filter names source \"{source}\", which does not exist{others}"));
     }
     for (source, config) in &outcome.without_config {
         let message = format!("text search configuration \"{config}\" of source \"{source}\" does not exist any more");
@@ -124,7 +129,7 @@ fn search(
 /// Rows when the caller says nothing.
 const TOP_K: i32 = 10;
 
-fn or_null(object: Option<JsonB>) -> Value {
+fn or_null(object: Option<Json>) -> Value {
     object.map_or(Value::Null, |o| o.0)
 }
 
@@ -157,10 +162,13 @@ fn settled(profile: &str, settings: &Value, arguments: &Arguments<'_>) -> Result
 /// The constant of reciprocal rank fusion when the caller says nothing.
 const RRF_K: i32 = 60;
 
+/// Ids of all lists together; fusing them is not interrupted.
+const MAX_IDS: usize = 1_000_000;
+
 /// Reciprocal rank fusion of any ranked lists.
 #[pg_extern(schema = "rag", immutable, parallel_safe)]
 fn rrf(
-    lists: Option<JsonB>,
+    lists: Option<Json>,
     rrf_k: default!(Option<i32>, 60),
     weights: default!(Option<Vec<Option<f64>>>, "NULL"),
 ) -> TableIterator<'static, (name!(rank, i32), name!(id, String), name!(score, f64), name!(ranks, Vec<Option<i32>>))> {
@@ -180,6 +188,11 @@ fn rrf(
             return Err(Error::invalid(format!("weight {bad} is not a number from 0")));
         }
         let ids = lists.iter().map(ids).collect::<Result<Vec<_>>>()?;
+        let all: usize = ids.iter().map(Vec::len).sum();
+        if all > MAX_IDS {
+            return Err(Error::new(Kind::LimitExceeded, format!("{all} ids are more than {MAX_IDS}")));
+        }
+        pgrx::check_for_interrupts!();
         let legs: Vec<Leg<'_, String>> =
             ids.into_iter().zip(weights).map(|(ids, weight)| Leg { name: "", weight, ids }).collect();
         Ok(fuse::rrf(&legs, in_range("rrf_k", rrf_k.unwrap_or(RRF_K).into())?))

@@ -27,7 +27,7 @@ pub struct Dense {
     schema: String,
 }
 
-/// A vector given by the caller, if it fits the collection's model.
+/// A vector given by the caller, if it fits the collection's model, made of length 1.
 pub fn checked(collection: &Collection, vector: Vec<f32>) -> Result<Vec<f32>> {
     let wanted = collection.model.spec.dimensions as usize;
     if vector.len() != wanted {
@@ -37,10 +37,12 @@ pub fn checked(collection: &Collection, vector: Vec<f32>) -> Result<Vec<f32>> {
             collection.model.spec.name
         )));
     }
-    if vector.iter().all(|x| *x == 0.0) {
+    // Half-precision numbers hold neither very small nor very large ones, and a cosine does not ask for the length.
+    let length = vector.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
+    if length == 0.0 || !length.is_finite() {
         return Err(Error::invalid("query_embedding is zero everywhere, so no cosine is defined"));
     }
-    Ok(vector)
+    Ok(vector.iter().map(|x| (f64::from(*x) / length) as f32).collect())
 }
 
 impl Dense {

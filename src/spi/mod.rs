@@ -10,6 +10,7 @@
 //! query reads by one snapshot and a write is a bug. Plans are kept for the session, and a large result is read
 //! through a cursor, so that its rows are never all in memory.
 
+pub mod lock;
 mod plan;
 mod scope;
 

@@ -105,11 +105,22 @@ fn set(name: &CStr, value: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs the body of a SQL function with a search path that holds nothing of the caller's: an operator or function in a
-/// schema of somebody else must not be taken for PostgreSQL's own. Fails when the catalog is of another version than this
-/// library.
+/// Settings of the caller's that would change what our own SQL means: names of somebody else's that are taken for
+/// PostgreSQL's, quotes around names that are compared, strings and nulls that are read differently.
+const NEUTRAL: &[(&CStr, &str)] = &[
+    (c"search_path", "pg_catalog, pg_temp"),
+    (c"quote_all_identifiers", "off"),
+    (c"transform_null_equals", "off"),
+    (c"array_nulls", "on"),
+    (c"backslash_quote", "safe_encoding"),
+    (c"standard_conforming_strings", "on"),
+    (c"extra_float_digits", "1"),
+];
+
+/// Runs the body of a SQL function with none of the caller's settings that could change it. Fails when the catalog is of
+/// another version than this library.
 pub fn guarded<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
-    with_settings(&[(c"search_path", "pg_catalog, pg_temp")], || {
+    with_settings(NEUTRAL, || {
         check_version()?;
         body()
     })

@@ -46,18 +46,12 @@ pub fn insert(name: &str, model: &Model) -> Result<i64> {
     Ok(id)
 }
 
-/// First key of the advisory locks on collections. A row lock would need a right to change collections.
-const LOCK: i32 = 0x7261_6763;
-
-fn lock_key(id: i64) -> i32 {
-    // Two collections may share a lock: that delays, nothing else.
-    (id & 0x7FFF_FFFF) as i32
-}
+/// Table whose name the locks on collections go by; object 0 is for repairs.
+const LOCKED: &str = "rag.collection";
 
 /// Keeps a collection from being dropped until the transaction ends.
 pub fn share(id: i64) -> Result<()> {
-    let sql = "SELECT pg_catalog.pg_advisory_xact_lock_shared($1, $2)";
-    spi::execute(sql, &[LOCK.into(), lock_key(id).into()])?;
+    spi::lock::shared(LOCKED, id)?;
     by_id(id).map(|_| ())
 }
 
@@ -67,7 +61,7 @@ pub fn delete(collection: &Collection) -> Result<()> {
         return Err(Error::invalid(format!("collection \"{}\" is built in", collection.name)));
     }
     spi::needs_fresh_snapshots("a collection cannot be dropped")?;
-    spi::execute("SELECT pg_catalog.pg_advisory_xact_lock($1, $2)", &[LOCK.into(), lock_key(collection.id).into()])?;
+    spi::lock::exclusive(LOCKED, collection.id)?;
     let sql = "SELECT name FROM rag.source WHERE collection_id = $1 ORDER BY name";
     let sources: Vec<String> = spi::select(sql, &[collection.id.into()], |r| r.get(1))?;
     if let Some(first) = sources.first() {
@@ -114,7 +108,7 @@ pub fn any_without_index() -> Result<bool> {
 /// that lasts to the end of the transaction and that searches wait for.
 pub fn repair_indexes() -> Result<Vec<(String, String)>> {
     // A second repair waits, and then finds nothing to do.
-    spi::execute("SELECT pg_catalog.pg_advisory_xact_lock($1, $2)", &[LOCK.into(), 0.into()])?;
+    spi::lock::exclusive(LOCKED, 0)?;
     let mut done = Vec::new();
     let mut last = Vec::new();
     let sql = format!("{INDEXES} WHERE x.indisvalid IS NOT TRUE ORDER BY c.id");

@@ -214,8 +214,7 @@ pub fn is_installed() -> Result<bool> {
     Ok(spi::select_one(sql, &[], |row| row.get(1))?.unwrap_or(false))
 }
 
-/// Takes a lock of the session if nobody has it.
-pub fn lock(key: i64) -> Result<bool> {
-    let sql = "SELECT pg_catalog.pg_try_advisory_lock($1)";
-    Ok(spi::select_one(sql, &[key.into()], |row| row.get(1))?.unwrap_or(false))
+/// Makes this session the one that works on jobs, if no other is.
+pub fn take_turn() -> Result<bool> {
+    spi::lock::try_for_session("rag.job", 0)
 }

@@ -22,9 +22,6 @@ use std::panic::AssertUnwindSafe;
 /// Name of the entry point.
 pub const FUNCTION: &str = "pg_rag_jobs_main";
 
-/// Held for the session by the first worker of a database: "pg_rag_j" in ASCII.
-const LOCK: i64 = 0x7067_5f72_6167_5f6a;
-
 /// Longest wait for a lock in a step of a job.
 const LOCK_TIMEOUT: &str = "60s";
 /// Milliseconds until the next look at jobs that somebody has locked.
@@ -79,7 +76,7 @@ fn work(database: u32) -> Outcome<()> {
         return file(marks::clear(database));
     }
     // Beside a worker that is stuck, only what has outlived its lease may be taken.
-    let alone = transaction(None, || job::lock(LOCK))?;
+    let alone = transaction(None, job::take_turn)?;
     transaction(None, || job::recover(alone))?;
     let mut missed = false;
     loop {

@@ -33,12 +33,15 @@ pub fn set(database: u32, milliseconds: u64) -> io::Result<()> {
     fs::rename(&temporary, path(database))
 }
 
-/// Says that a database has no jobs.
+/// Says that a database has no jobs. A worker that goes on beats again.
 pub fn clear(database: u32) -> io::Result<()> {
-    match fs::remove_file(path(database)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+    for file in [path(database), heartbeat(database)] {
+        match fs::remove_file(file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
     }
+    Ok(())
 }
 
 /// Databases that have jobs, and how long until the first is due.

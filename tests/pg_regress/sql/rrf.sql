@@ -19,3 +19,5 @@ SELECT * FROM rag.rrf('[["a"]]', weights => '{1,2}');
 SELECT * FROM rag.rrf('[["a"]]', weights => '{-1}');
 -- ids keep their digits
 SELECT id FROM rag.rrf('[[12345678901234567890123, 1.50]]');
+
+SELECT count(*) FROM rag.rrf(jsonb_build_array((SELECT jsonb_agg(i) FROM generate_series(1, 1000001) i)));

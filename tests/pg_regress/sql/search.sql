@@ -102,4 +102,24 @@ SELECT * FROM rag.search('x', settings => '{"fusion": "convex"}');
 SELECT * FROM rag.search('x', settings => '{"dense_weight": 0, "bm25_weight": 0}');
 SELECT * FROM rag.search('x', mode => 'hybrid', settings => '{"mode": "dense", "dense_weight": 0, "bm25_weight": 0}');
 SELECT count(*) FROM rag.search(NULL);
+-- Settings of the caller's change nothing.
+SET quote_all_identifiers = on;
+SELECT count(*) > 0 AS found FROM rag.search('quokka', mode => 'bm25');
+RESET quote_all_identifiers;
+
+-- A cosine does not ask for the length of a vector, so neither a tiny nor a huge one is a problem.
+SELECT count(*) FROM rag.search('x', 3, mode => 'dense', query_embedding => (SELECT array_agg(1e-30)::vector FROM generate_series(1, 384)))
+ WHERE dense_score = 'NaN' OR dense_score IS NULL;
+SELECT count(*) FROM rag.search('x', 3, mode => 'dense', query_embedding => (SELECT array_agg(1e30)::vector FROM generate_series(1, 384)))
+ WHERE dense_score = 'NaN' OR dense_score IS NULL;
+
+-- What is too much is said to be too much.
+SELECT * FROM rag.search('x', filter => ('{"metadata.a": ' || repeat('[', 200) || repeat(']', 200) || '}')::jsonb);
+SELECT * FROM rag.search('x', filter => (SELECT jsonb_object_agg('metadata.k' || i, 1) FROM generate_series(1, 1001) i));
+SELECT * FROM rag.search('x', filter => jsonb_build_object('uri', repeat('a', 1001)));
+SELECT count(*) FROM rag.search('quokka', filter => '{"published_at": {"gte": "2020-01-01T00:00:00+23:00"}}');
+SELECT count(*) FROM rag.search('quokka', filter => '{"source": ["no1", "no2", "no3"]}');
+\set VERBOSITY terse
+SELECT * FROM rag.search('quokka', collection => repeat('c', 5000));
+\set VERBOSITY default
 SELECT rag.drop_source(name) FROM rag.sources ORDER BY name;

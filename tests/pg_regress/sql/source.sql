@@ -26,3 +26,7 @@ SELECT rag.alter_source('note', enabled => true);
 CALL rag.sync('notes');
 SELECT rag.drop_source('notes');
 SELECT rag.drop_source('notes');
+
+\set VERBOSITY terse
+SELECT rag.add_source(repeat('n', 256), 'markdown', '/srv/x');
+\set VERBOSITY default

@@ -57,6 +57,30 @@ fn a_killed_engine_costs_nobody_a_session() -> TestResult {
 }
 
 #[test]
+fn a_connection_that_died_while_idle_does_not_use_up_the_retry() -> TestResult {
+    with_cluster(&[], |cluster| {
+        let mut client = cluster.connect()?;
+        ingest(&mut client)?;
+        let first = search(&mut client)?;
+        // This session's connection is to an engine that is gone before it is used again.
+        process::signal(cluster.engine(&mut client)?.pid, "KILL")?;
+        let mut other = cluster.connect()?;
+        search(&mut other)?;
+        let engine = cluster.engine(&mut other)?;
+        let busy = std::thread::spawn(move || {
+            let sql = "SELECT count(*) FROM rag.embed(ARRAY(SELECT repeat('word' || i || ' ', 200) FROM generate_series(1, 60) i))";
+            (client.query(sql, &[]).map(|rows| rows[0].get::<_, i64>(0)), client)
+        });
+        std::thread::sleep(Duration::from_millis(400));
+        process::signal(engine.pid, "KILL")?;
+        let (embedded, mut client) = busy.join().map_err(|_| rag_server_tests::Failure::new("panicked"))?;
+        assert_eq!(embedded?, 60);
+        assert_eq!(search(&mut client)?, first);
+        Ok(())
+    })
+}
+
+#[test]
 fn an_engine_killed_in_the_middle_of_a_request_is_an_error_or_nothing() -> TestResult {
     with_cluster(&[], |cluster| {
         let (mut client, mut busy) = (cluster.connect()?, cluster.connect()?);

@@ -6,10 +6,10 @@
 //! `{"source": ["docs"], "language": ["rust", "go"], "line": {"gte": 3}, "metadata.team": "search"}`.
 //! This module checks the grammar and the types; it never makes SQL text of a value.
 
-use crate::error::{Error, Result, unknown_key};
+use crate::error::{Error, Kind, Result, unknown_key};
 use serde_json::Value;
-use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use time::{OffsetDateTime, UtcOffset};
 
 /// A column that a filter may name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +99,19 @@ pub struct Filter {
     pub clauses: Vec<Clause>,
 }
 
+/// Keys of a filter.
+const MAX_KEYS: usize = 1000;
+
+/// Values of one key.
+const MAX_VALUES: usize = 100_000;
+
+/// Bytes of a glob; a regular expression is made of it.
+const MAX_GLOB: usize = 1000;
+
+fn too_long(what: &str, given: usize, max: usize) -> Error {
+    Error::new(Kind::LimitExceeded, format!("filter has {given} {what}, and {max} at most are allowed"))
+}
+
 impl Filter {
     /// Whether everything passes.
     pub fn is_empty(&self) -> bool {
@@ -112,6 +125,9 @@ impl Filter {
             Value::Object(object) => object,
             other => return Err(Error::invalid(format!("filter must be a JSON object, not {other}"))),
         };
+        if object.len() > MAX_KEYS {
+            return Err(too_long("keys", object.len(), MAX_KEYS));
+        }
         let clauses = object.iter().map(|(key, value)| parse_clause(key, value)).collect::<Result<_>>()?;
         Ok(Self { clauses })
     }
@@ -152,6 +168,9 @@ fn parse_clause(key: &str, value: &Value) -> Result<Clause> {
             Value::Array(many) => many.clone(),
             one => vec![one.clone()],
         };
+        if values.len() > MAX_VALUES {
+            return Err(too_long("values of one key", values.len(), MAX_VALUES));
+        }
         return Ok(Clause::Metadata(path.to_owned(), values));
     }
     let field = FIELDS.iter().find(|(name, _)| *name == key).map(|(_, field)| *field).ok_or_else(|| {
@@ -162,10 +181,17 @@ fn parse_clause(key: &str, value: &Value) -> Result<Clause> {
         Field::Page | Field::Line => Ok(Clause::Number(field, bounds(key, value, whole_number)?)),
         Field::PublishedAt => Ok(Clause::Time(field, bounds(key, value, timestamp)?)),
         _ => {
-            let values = one_or_many(key, value)?
+            let values: Vec<String> = one_or_many(key, value)?
                 .into_iter()
                 .map(|v| v.as_str().map(str::to_owned).ok_or_else(|| wrong(key, "a string", v)))
                 .collect::<Result<_>>()?;
+            if values.len() > MAX_VALUES {
+                return Err(too_long("values of one key", values.len(), MAX_VALUES));
+            }
+            let globs = matches!(field, Field::Path | Field::Uri);
+            if let Some(long) = values.iter().find(|v| globs && v.len() > MAX_GLOB) {
+                return Err(too_long("bytes in a glob", long.len(), MAX_GLOB));
+            }
             Ok(Clause::OneOf(field, values))
         }
     }
@@ -208,9 +234,10 @@ fn timestamp(key: &str, value: &Value) -> Result<String> {
     let text = value.as_str().ok_or_else(|| wrong(key, "an RFC 3339 time", value))?;
     // A bare date means its first moment in UTC.
     let full = if text.len() == 10 { format!("{text}T00:00:00Z") } else { text.to_owned() };
-    // PostgreSQL has no year 0.
-    let time = OffsetDateTime::parse(&full, &Rfc3339).ok().filter(|time| time.year() > 0);
-    time.map(|_| full).ok_or_else(|| wrong(key, "an RFC 3339 time", value))
+    // PostgreSQL has no year 0, and takes no offset from UTC beyond 15 hours: the moment is the same in UTC.
+    let time = OffsetDateTime::parse(&full, &Rfc3339).ok().map(|time| time.to_offset(UtcOffset::UTC));
+    let time = time.filter(|time| time.year() > 0).and_then(|time| time.format(&Rfc3339).ok());
+    time.ok_or_else(|| wrong(key, "an RFC 3339 time", value))
 }
 
 fn wrong(key: &str, wanted: &str, value: &Value) -> Error {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use std::ops::Range;
 use time::format_description::well_known::Rfc3339;
 use time::macros::format_description;
-use time::{Date, OffsetDateTime, PrimitiveDateTime};
+use time::{Date, OffsetDateTime, PrimitiveDateTime, UtcOffset};
 
 /// Longest title in characters: it is embedded with every chunk of its document.
 const MAX_TITLE: usize = 500;
@@ -153,6 +153,8 @@ pub fn rfc3339(text: &str) -> Option<String> {
             local.iter().find_map(|f| PrimitiveDateTime::parse(text, f).ok()).map(PrimitiveDateTime::assume_utc)
         })
         .or_else(|| day.iter().find_map(|f| Date::parse(text, f).ok()).map(|d| d.midnight().assume_utc()))?;
+    // PostgreSQL takes no offset from UTC beyond 15 hours; the moment is the same in UTC.
+    let time = if time.offset().whole_hours().abs() > 15 { time.checked_to_offset(UtcOffset::UTC)? } else { time };
     // PostgreSQL has no year 0, and RFC 3339 none beyond 9999.
     if !(1..=9999).contains(&time.year()) {
         return None;
