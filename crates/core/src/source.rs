@@ -469,14 +469,18 @@ mod tests {
         assert_eq!((l.max_entries, l.max_total_bytes, l.max_ratio, l.max_depth), (1, 2, 3, 0));
         for (limits, message) in [
             (json!({"max_entries": 0}), "\"max_entries\" must be a whole number from 1 to 1000000, not 0"),
-            (json!({"max_total_bytes": "1"}), "\"max_total_bytes\" must be a whole number from 1 to 1099511627776, not \"1\""),
+            (
+                json!({"max_total_bytes": "1"}),
+                "\"max_total_bytes\" must be a whole number from 1 to 1099511627776, not \"1\"",
+            ),
             (json!({"max_ratio": 1.5}), "\"max_ratio\" must be a whole number from 1 to 1000000, not 1.5"),
             (json!({"max_depth": 9}), "\"max_depth\" must be a whole number from 0 to 8, not 9"),
             (json!({"max_depht": 1}), "unknown limit \"max_depht\""),
         ] {
             assert_eq!(parse(limits).expect_err(message).message, message);
         }
-        let open = SourceOptions::parse(SourceKind::Zip, &json!({"password": "secret", "glob": "*.md"})).expect("valid");
+        let open =
+            SourceOptions::parse(SourceKind::Zip, &json!({"password": "secret", "glob": "*.md"})).expect("valid");
         assert_eq!((open.password.as_deref(), open.chunking), (Some("secret"), Chunking::Structure));
     }
 

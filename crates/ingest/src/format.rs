@@ -149,7 +149,9 @@ mod tests {
 
     #[test]
     fn text_and_binary_are_told_apart() {
-        for text in [&b""[..], b"words\r\n\tmore\x0C", b"\xFF\xFEh\0i\0", b"caf\xE9 na\xEFve", "漢字".as_bytes(), b"\x1B[1mx"] {
+        for text in
+            [&b""[..], b"words\r\n\tmore\x0C", b"\xFF\xFEh\0i\0", b"caf\xE9 na\xEFve", "漢字".as_bytes(), b"\x1B[1mx"]
+        {
             assert!(Format::looks_like_text(text), "{text:?}");
         }
         for binary in [&b"\x89PNG\r\n\x1A\n\0"[..], b"a\0b", b"\x01\x02", b"\xE9\xE9\xE9\xE9 abcd"] {

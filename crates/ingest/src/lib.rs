@@ -80,8 +80,9 @@ pub fn parse_inline(
     metadata: &Map<String, Value>,
     counter: &dyn TokenCounter,
 ) -> std::result::Result<Document, Failure> {
-    let built = source::within_limit(content.len() as u64, &options.limits)
-        .and_then(|()| document::build(Format::of_item(kind, uri, content), options, uri, None, content, metadata, counter));
+    let built = source::within_limit(content.len() as u64, &options.limits).and_then(|()| {
+        document::build(Format::of_item(kind, uri, content), options, uri, None, content, metadata, counter)
+    });
     built.map_err(|error| Failure { uri: uri.to_owned(), error })
 }
 

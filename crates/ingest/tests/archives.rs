@@ -116,9 +116,12 @@ fn globs_are_about_members() {
     assert_eq!(with(json!({"glob": "*.md", "ignore": "vendor/"})), "docs/guide.md empty.md");
     assert_eq!(with(json!({"glob": "src/**"})), "src/main.py");
     assert_eq!(with(json!({"glob": "*.png"})), "");
-    expect_with("nested.zip", &json!({"glob": "depth*.md", "ignore": "next2.zip"}), &["depth0.md", "next0.zip!/depth1.md", "next0.zip!/next1.zip!/depth2.md"], &[
-        "member \"next0.zip!/words.zip\" is no archive of a known kind",
-    ]);
+    expect_with(
+        "nested.zip",
+        &json!({"glob": "depth*.md", "ignore": "next2.zip"}),
+        &["depth0.md", "next0.zip!/depth1.md", "next0.zip!/next1.zip!/depth2.md"],
+        &["member \"next0.zip!/words.zip\" is no archive of a known kind"],
+    );
 }
 
 #[test]
@@ -134,8 +137,7 @@ fn a_folder_of_archives() {
     let spec = spec(dir.path(), &json!({"glob": "*.md"}));
     let (items, failures) = list(&spec).expect("listing");
     let uris: Vec<&str> = items.iter().map(|i| i.uri.as_str()).collect();
-    let expected =
-        ["b.zip!/ok.md", "page.md.gz!/page.md", "sub/a.TGZ!/docs/guide.md", "sub/a.TGZ!/ok.md"];
+    let expected = ["b.zip!/ok.md", "page.md.gz!/page.md", "sub/a.TGZ!/docs/guide.md", "sub/a.TGZ!/ok.md"];
     assert_eq!(uris, expected);
     assert_eq!(items[3].place, Place::Member { archive: "sub/a.TGZ".into(), chain: vec![2] });
     assert_eq!(failures.len(), 1);
@@ -149,42 +151,59 @@ fn a_folder_of_archives() {
 
 #[test]
 fn names_that_lead_out_are_refused() {
-    expect("traversal.zip", &["ok.md"], &[
-        "member \"../up.md\" leads out of its folder by \"..\"",
-        "member \"a/../../up.md\" leads out of its folder by \"..\"",
-        "member \"../win.md\" leads out of its folder by \"..\"",
-    ]);
-    expect("absolute.zip", &["ok.md"], &[
-        "member \"/etc/x.md\" has an absolute path",
-        "member \"C:/x.md\" has an absolute path",
-    ]);
-    expect("unsafe.tar.gz", &["ok.md"], &[
-        "member \"../up.md\" leads out of its folder by \"..\"",
-        "member \"/etc/x.md\" has an absolute path",
-    ]);
+    expect(
+        "traversal.zip",
+        &["ok.md"],
+        &[
+            "member \"../up.md\" leads out of its folder by \"..\"",
+            "member \"a/../../up.md\" leads out of its folder by \"..\"",
+            "member \"../win.md\" leads out of its folder by \"..\"",
+        ],
+    );
+    expect(
+        "absolute.zip",
+        &["ok.md"],
+        &["member \"/etc/x.md\" has an absolute path", "member \"C:/x.md\" has an absolute path"],
+    );
+    expect(
+        "unsafe.tar.gz",
+        &["ok.md"],
+        &["member \"../up.md\" leads out of its folder by \"..\"", "member \"/etc/x.md\" has an absolute path"],
+    );
 }
 
 #[test]
 fn links_are_not_followed() {
-    expect("links.zip", &["ok.md"], &[
-        "member \"link.md\" is a symbolic link; links are not followed",
-        "member \"dir/through.md\" lies beneath a link; links are not followed",
-        "member \"pipe.md\" is a device, a pipe or a socket",
-    ]);
-    expect("links.tar.gz", &["ok.md"], &[
-        "member \"link.md\" is a symbolic link; links are not followed",
-        "member \"hard.md\" is a hard link; links are not followed",
-        "member \"dir/through.md\" lies beneath a link; links are not followed",
-        "member \"pipe.md\" is a device, a pipe or a socket",
-    ]);
+    expect(
+        "links.zip",
+        &["ok.md"],
+        &[
+            "member \"link.md\" is a symbolic link; links are not followed",
+            "member \"dir/through.md\" lies beneath a link; links are not followed",
+            "member \"pipe.md\" is a device, a pipe or a socket",
+        ],
+    );
+    expect(
+        "links.tar.gz",
+        &["ok.md"],
+        &[
+            "member \"link.md\" is a symbolic link; links are not followed",
+            "member \"hard.md\" is a hard link; links are not followed",
+            "member \"dir/through.md\" lies beneath a link; links are not followed",
+            "member \"pipe.md\" is a device, a pipe or a socket",
+        ],
+    );
 }
 
 #[test]
 fn encrypted_members_need_the_password() {
     expect("encrypted.zip", &["ok.md"], &["member \"secret.md\" is encrypted"]);
-    expect_with("encrypted.zip", &json!({"password": "open sesam"}), &["ok.md"], &[
-        "member \"secret.md\" is encrypted with another password",
-    ]);
+    expect_with(
+        "encrypted.zip",
+        &json!({"password": "open sesam"}),
+        &["ok.md"],
+        &["member \"secret.md\" is encrypted with another password"],
+    );
     let (found, failed) = of("encrypted.zip", &json!({"password": "open sesame"})).expect("listing");
     assert!(failed.is_empty());
     assert_eq!(found[0], ("secret.md".to_owned(), "# Secret\n\nThe key is under the mat.\n".to_owned()));
@@ -208,7 +227,7 @@ fn damage_of_one_member_is_its_own() {
         assert!(message.starts_with(begin), "{message}");
     }
     expect("overlap.zip", &["a.md"], &["member \"b.md\" shares its packed bytes with another member"]);
-    expect("bzip2.zip", &[], &["member \"a.md\" is packed by method 12 (bzip2), which is not supported"]);
+    expect("bzip2.zip", &[], &["member \"a.md\" is packed by method 12 (BZIP2), which is not supported"]);
 }
 
 #[test]
@@ -241,7 +260,17 @@ fn names_in_any_encoding() {
     let (found, failed) = of("names.zip", &json!({})).expect("listing");
     assert_eq!(
         paths(&found),
-        ["café.md", "straße.md", "日本語.md", "中文.md", "bad%FF.md", "neuÖ.md", "back/slash.md"]
+        [
+            "café.md",
+            "straße.md",
+            "日本語.md",
+            "中文.md",
+            "bad%FF.md",
+            "neuÖ.md",
+            "back/slash.md",
+            "日本.md",
+            "%93%FA%96{.md"
+        ]
     );
     assert_eq!(failed.len(), 2);
     assert_eq!(failed[0], "member \"a\u{FFFD}b.md\" has a NUL in its name");
@@ -290,10 +319,15 @@ fn archives_in_archives() {
     assert!(failed.contains(&words.to_owned()) && failed.contains(&word.to_owned()), "{failed:?}");
     (found, _) = of("nested.zip", &json!({"limits": {"max_depth": 4}})).expect("listing");
     assert!(paths(&found).contains(&"next0.zip!/next1.zip!/next2.zip!/next3.zip!/depth4.md"));
-    expect_with("nested.zip", &json!({"limits": {"max_depth": 0}}), &["depth0.md"], &[
-        "member \"next0.zip\" is an archive beneath max_depth 0 others",
-        "member \"more.tar.gz\" is an archive beneath max_depth 0 others",
-    ]);
+    expect_with(
+        "nested.zip",
+        &json!({"limits": {"max_depth": 0}}),
+        &["depth0.md"],
+        &[
+            "member \"next0.zip\" is an archive beneath max_depth 0 others",
+            "member \"more.tar.gz\" is an archive beneath max_depth 0 others",
+        ],
+    );
     let nested = spec(&fixture("nested.zip"), &json!({}));
     let item = &list(&nested).expect("listing").0[3];
     assert_eq!(item.uri, "nested.zip!/next0.zip!/next1.zip!/next2.zip!/depth3.md");
@@ -308,12 +342,18 @@ fn limits_hold() {
     let (begin, end) = bomb.split_once("3073").expect("a number");
     assert!(failed[0].starts_with(begin) && failed[0].ends_with(end), "{}", failed[0]);
     expect_with("bomb.zip", &json!({"limits": {"max_ratio": 2000}}), &["zeros.txt", "ok.md"], &[]);
-    expect_with("bomb.zip", &json!({"limits": {"max_document_bytes": 1000}}), &["ok.md"], &[
-        "member \"zeros.txt\" has 3145728 bytes, more than max_document_bytes 1000",
-    ]);
-    expect_with("page.md.gz", &json!({"limits": {"max_document_bytes": 5}}), &[], &[
-        "member \"page.md\" has more than max_document_bytes 5 bytes",
-    ]);
+    expect_with(
+        "bomb.zip",
+        &json!({"limits": {"max_document_bytes": 1000}}),
+        &["ok.md"],
+        &["member \"zeros.txt\" has 3145728 bytes, more than max_document_bytes 1000"],
+    );
+    expect_with(
+        "page.md.gz",
+        &json!({"limits": {"max_document_bytes": 5}}),
+        &[],
+        &["member \"page.md\" has more than max_document_bytes 5 bytes"],
+    );
     let whole = |name: &str, limits: Value| {
         let error = refused(name, &json!({"limits": limits}));
         assert_eq!(error.kind, Kind::LimitExceeded);
@@ -343,7 +383,6 @@ fn what_changed_is_never_read_as_what_was_listed() {
         ("nested.zip", "plain.zip"),
         ("plain.zip", "empty.zip"),
         ("plain.tar", "links.tar.gz"),
-        ("page.md.gz", "two.md.gz"),
     ] {
         replace(listed);
         let spec = spec(&place, &json!({"glob": "*.md"}));
@@ -354,7 +393,11 @@ fn what_changed_is_never_read_as_what_was_listed() {
             match rag_ingest::fetch(&spec, item) {
                 Ok(bytes) => assert_eq!(ContentHash::of(&bytes), item.content_sha256),
                 Err(error) => {
-                    assert_eq!(error.message, format!("\"{}\" changed since it was listed", item.uri), "{listed} {now}");
+                    assert_eq!(
+                        error.message,
+                        format!("\"{}\" changed since it was listed", item.uri),
+                        "{listed} {now}"
+                    );
                 }
             }
         }
@@ -395,7 +438,11 @@ fn a_place_that_is_none_is_refused() {
     assert_eq!(member("/etc/passwd", vec![1]).kind, Kind::Forbidden);
     assert_eq!(fetch(Place::File { path: String::new() }).kind, Kind::Internal);
     for chain in [vec![], vec![99], vec![u64::MAX], vec![0], vec![2]] {
-        assert_eq!(member("", chain.clone()).message, "\"plain.zip!/docs/guide.md\" changed since it was listed", "{chain:?}");
+        assert_eq!(
+            member("", chain.clone()).message,
+            "\"plain.zip!/docs/guide.md\" changed since it was listed",
+            "{chain:?}"
+        );
     }
     member("", vec![1, 0]);
 }

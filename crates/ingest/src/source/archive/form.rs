@@ -71,7 +71,11 @@ impl Members {
             let mut stream = Stream::gzip(input, Rc::clone(budget));
             let first = stream.look(BLOCK).map_err(tar::broken)?;
             let tar = tar::is_header(first) || (is_blank(first) && ends_with(name, TARS));
-            return Ok(if tar { Self::Tar(Tar::new(stream, budget)) } else { Self::Single(Single::new(stream, inner(name))) });
+            return Ok(if tar {
+                Self::Tar(Tar::new(stream, budget))
+            } else {
+                Self::Single(Single::new(stream, inner(name)))
+            });
         }
         if tar::is_header(head) || (is_blank(head) && ends_with(name, TARS)) {
             return Ok(Self::Tar(Tar::new(Stream::plain(input, Rc::clone(budget)), budget)));
@@ -153,6 +157,9 @@ mod tests {
         {
             assert_eq!(is_archive_name(name), archive, "{name}");
         }
-        assert_eq!((inner("a.md.gz"), inner("a.GZ"), inner(".gz"), inner("é")), ("a.md".into(), "a".into(), ".gz".into(), "é".into()));
+        assert_eq!(
+            (inner("a.md.gz"), inner("a.GZ"), inner(".gz"), inner("é")),
+            ("a.md".into(), "a".into(), ".gz".into(), "é".into())
+        );
     }
 }

@@ -61,11 +61,7 @@ impl std::error::Error for Exceeded {}
 
 /// What an error while reading concerns: everything, when it is a limit of the outermost archive; else what it is said to,
 /// with words of its own for what is no limit.
-pub fn trouble(
-    error: io::Error,
-    concerns: fn(Error) -> Trouble,
-    damage: impl FnOnce(&io::Error) -> Error,
-) -> Trouble {
+pub fn trouble(error: io::Error, concerns: fn(Error) -> Trouble, damage: impl FnOnce(&io::Error) -> Error) -> Trouble {
     match error.downcast::<Exceeded>() {
         Ok(Exceeded { error, whole: true }) => Trouble::Limit(error),
         Ok(Exceeded { error, whole: false }) => concerns(error),
@@ -115,9 +111,8 @@ impl Budget {
         if self.bytes.get() <= max {
             return Ok(());
         }
-        let error =
-            Error::new(Kind::LimitExceeded, format!("unpacks to more bytes than max_total_bytes {max}"))
-                .with_hint("Raise it in the source's options: {\"limits\": {\"max_total_bytes\": ...}}.");
+        let error = Error::new(Kind::LimitExceeded, format!("unpacks to more bytes than max_total_bytes {max}"))
+            .with_hint("Raise it in the source's options: {\"limits\": {\"max_total_bytes\": ...}}.");
         Err(io::Error::other(Exceeded { error, whole: true }))
     }
 

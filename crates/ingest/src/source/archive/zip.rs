@@ -90,7 +90,7 @@ impl Zip {
         self.next += 1;
         Some(Member {
             index: index as u64,
-            name: name::path(&entry.name, entry.style),
+            name: name::read(&entry.name, entry.style),
             what: entry.what,
             size: Some(entry.way.uncompressed_size_hint()),
             packed: Some(entry.way.compressed_size_hint()),
@@ -169,8 +169,10 @@ impl Entry {
     /// Whether the bytes can be had at all; the error says why not.
     fn readable(&self, password: Option<&str>) -> Result<(), Error> {
         match self.encryption {
-            Encryption::Other => return Err(Error::unsupported("is encrypted with AES, which is not supported")
-                .with_hint("Unpack the archive and pack it again without encryption.")),
+            Encryption::Other => {
+                return Err(Error::unsupported("is encrypted with AES, which is not supported")
+                    .with_hint("Unpack the archive and pack it again without encryption."));
+            }
             Encryption::Traditional(_) if password.is_none() => {
                 return Err(Error::new(Kind::BadContent, "is encrypted")
                     .with_hint("Give the password in the source's options: {\"password\": \"...\"}."));
