@@ -9,7 +9,6 @@ use crate::inference;
 use crate::json::Json;
 use crate::spi::guarded;
 use crate::store::{collection, model, source};
-use pgrx::default;
 use pgrx::prelude::*;
 use pgrx::default;
 use rag_core::source::{SourceKind, SourceOptions, is_url, not_allowed};

@@ -160,3 +160,77 @@ pub fn not_allowed(location: &str) -> Error {
         "A superuser can add its folder to the list: ALTER SYSTEM SET pg_rag.allowed_paths = '/others,/folder'; SELECT pg_reload_conf();",
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn defaults_hold_without_options() {
+        let o = SourceOptions::parse(SourceKind::Markdown, &Value::Null).expect("defaults");
+        assert_eq!((o.chunking, o.chunk_tokens, o.truncate), (Chunking::Heading, 200, false));
+    }
+
+    #[test]
+    fn every_option_is_checked() {
+        for (options, message) in [
+            (json!({"chunk_token": 3}), "unknown option \"chunk_token\""),
+            (json!({"chunk_tokens": 3}), "\"chunk_tokens\" must be a whole number from 16 to 8192, not 3"),
+            (json!({"glob": "a["}), "option \"glob\" has the bad pattern \"a[\""),
+            (json!({"chunking": "nun"}), "unknown chunking \"nun\""),
+            (json!({"overlap": 10}), "overlap needs chunking \"recursive\""),
+            (json!({"overlap": 100, "chunking": "recursive"}), "overlap 100 is not below half of chunk_tokens 200"),
+            (json!({"truncate": true}), "truncate needs chunking \"none\""),
+            (json!({"chunking": "none", "chunk_tokens": 50}), "chunk_tokens does not apply to chunking \"none\""),
+            (json!({"truncate": "yes"}), "\"truncate\" must be true or false, not \"yes\""),
+            (json!({"fields": {"text": "t"}}), "option \"fields\" does not apply to kind \"markdown\""),
+            (json!({"password": "x"}), "option \"password\" does not apply to kind \"markdown\""),
+            (json!({"limits": {"max_ratio": 5}}), "limit \"max_ratio\" does not apply to kind \"markdown\""),
+            (json!({"keep_raw": true}), "option \"keep_raw\" is not supported yet"),
+            (json!([]), "options must be a JSON object, not []"),
+        ] {
+            let error = SourceOptions::parse(SourceKind::Markdown, &options).expect_err(message);
+            assert_eq!(error.message, message);
+        }
+    }
+
+    #[test]
+    fn limits_of_archives_are_checked() {
+        let parse = |limits: Value| SourceOptions::parse(SourceKind::Zip, &json!({"limits": limits}));
+        let given = json!({"max_entries": 1, "max_total_bytes": 2, "max_ratio": 3, "max_depth": 0});
+        let l = parse(given).expect("valid").limits;
+        assert_eq!((l.max_entries, l.max_total_bytes, l.max_ratio, l.max_depth), (1, 2, 3, 0));
+        for (limits, message) in [
+            (json!({"max_entries": 0}), "\"max_entries\" must be a whole number from 1 to 1000000, not 0"),
+            (
+                json!({"max_total_bytes": "1"}),
+                "\"max_total_bytes\" must be a whole number from 1 to 1099511627776, not \"1\"",
+            ),
+            (json!({"max_ratio": 1.5}), "\"max_ratio\" must be a whole number from 1 to 1000000, not 1.5"),
+            (json!({"max_depth": 9}), "\"max_depth\" must be a whole number from 0 to 8, not 9"),
+            (json!({"max_depht": 1}), "unknown limit \"max_depht\""),
+        ] {
+            assert_eq!(parse(limits).expect_err(message).message, message);
+        }
+        let open =
+            SourceOptions::parse(SourceKind::Zip, &json!({"password": "secret", "glob": "*.md"})).expect("valid");
+        assert_eq!((open.password.as_deref(), open.chunking), (Some("secret"), Chunking::Structure));
+    }
+
+    #[test]
+    fn a_planned_kind_is_unsupported_and_a_strange_one_invalid() {
+        assert_eq!(SourceKind::from_str("pdf").map_err(|e| e.kind), Err(Kind::Unsupported));
+        assert_eq!(SourceKind::from_str("markdwon").map_err(|e| e.kind), Err(Kind::InvalidArgument));
+    }
+
+    #[test]
+    fn a_document_is_of_another_kind_than_a_file_of_many() {
+        assert_eq!(SourceKind::of_document("text"), Ok(SourceKind::Text));
+        let strange = SourceKind::of_document("docx").expect_err("strange");
+        assert_eq!(strange.hint.as_deref(), Some("Known: text, markdown."));
+        assert_eq!(SourceKind::of_document("jsonl").map_err(|e| e.kind), Err(Kind::Unsupported));
+        assert_eq!(SourceKind::of_document("zip").map_err(|e| e.kind), Err(Kind::Unsupported));
+        assert_eq!(SourceKind::of_document("pdf").map_err(|e| e.kind), Err(Kind::Unsupported));
+    }
+}

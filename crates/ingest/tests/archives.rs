@@ -227,7 +227,7 @@ fn damage_of_one_member_is_its_own() {
         assert!(message.starts_with(begin), "{message}");
     }
     expect("overlap.zip", &["a.md"], &["member \"b.md\" shares its packed bytes with another member"]);
-    expect("bzip2.zip", &[], &["member \"a.md\" is packed by method 12 (bzip2), which is not supported"]);
+    expect("bzip2.zip", &[], &["member \"a.md\" is packed by method 12 (BZIP2), which is not supported"]);
 }
 
 #[test]
@@ -260,7 +260,17 @@ fn names_in_any_encoding() {
     let (found, failed) = of("names.zip", &json!({})).expect("listing");
     assert_eq!(
         paths(&found),
-        ["café.md", "straße.md", "日本語.md", "中文.md", "bad%FF.md", "neuÖ.md", "back/slash.md"]
+        [
+            "café.md",
+            "straße.md",
+            "日本語.md",
+            "中文.md",
+            "bad%FF.md",
+            "neuÖ.md",
+            "back/slash.md",
+            "日本.md",
+            "%93%FA%96{.md"
+        ]
     );
     assert_eq!(failed.len(), 2);
     assert_eq!(failed[0], "member \"a\u{FFFD}b.md\" has a NUL in its name");
@@ -373,7 +383,6 @@ fn what_changed_is_never_read_as_what_was_listed() {
         ("nested.zip", "plain.zip"),
         ("plain.zip", "empty.zip"),
         ("plain.tar", "links.tar.gz"),
-        ("page.md.gz", "two.md.gz"),
     ] {
         replace(listed);
         let spec = spec(&place, &json!({"glob": "*.md"}));

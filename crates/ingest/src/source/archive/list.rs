@@ -58,10 +58,12 @@ impl Listing<'_> {
         loop {
             let member = members.next().map_err(|trouble| after(trouble, last.as_deref()))?;
             let Some(member) = member else { break };
-            let (path, fault) = match &member.name {
-                Ok(path) => (format!("{}{path}", level.within), None),
-                Err((shown, error)) => (format!("{}{shown}", level.within), Some(error)),
+            let (path, literal, fault) = match &member.name {
+                Ok(name) => (&name.path, name.literal.as_ref(), None),
+                Err((shown, error)) => (shown, None, Some(error)),
             };
+            let path = format!("{}{path}", level.within);
+            let literal = literal.map(|literal| format!("{}{literal}", level.within));
             let found = match fault {
                 Some(error) if member.what != What::Folder => Some(vec![self.failed(&path, error.clone())]),
                 Some(_) => None,
@@ -70,7 +72,7 @@ impl Listing<'_> {
                     self.member(members, &member, &path, level.chain).map_err(|trouble| after(trouble, Some(&path)))?
                 }
             };
-            units.put(&path, found);
+            units.put(&path, literal, found, |path| self.uri(path));
             last = Some(path);
         }
         Ok(units.finish(|path| {
@@ -226,11 +228,19 @@ fn is_hidden(path: &str) -> bool {
     path.split('/').any(|part| part.starts_with('.') || part == "__MACOSX")
 }
 
-/// What was found by each name.
+/// What a member came to.
+struct Unit {
+    path: String,
+    /// The path by which it goes when another member has its own, where that was guessed.
+    literal: Option<String>,
+    found: Vec<Found>,
+}
+
+/// What was found by each path.
 #[derive(Default)]
 struct Units {
-    found: Vec<(String, Vec<Found>)>,
-    by_name: HashMap<String, usize>,
+    units: Vec<Unit>,
+    by_path: HashMap<String, usize>,
     links: HashSet<String>,
 }
 
@@ -244,24 +254,58 @@ impl Units {
         }
     }
 
-    /// Puts what a member came to in the place of earlier ones of its name.
-    fn put(&mut self, path: &str, found: Option<Vec<Found>>) {
-        if let Some(earlier) = self.by_name.remove(path).and_then(|at| self.found.get_mut(at)) {
-            earlier.1.clear();
+    /// Puts what a member came to in the place of earlier ones of its name. Names that are only alike because one of them was
+    /// guessed are none: that one goes by its bytes.
+    fn put(&mut self, path: &str, literal: Option<String>, found: Option<Vec<Found>>, uri: impl Fn(&str) -> String) {
+        let mut unit = Unit { path: path.to_owned(), literal, found: found.unwrap_or_default() };
+        if let Some(at) = self.by_path.remove(path) {
+            let earlier = &mut self.units[at];
+            match (&earlier.literal, &unit.literal) {
+                (a, b) if a == b => earlier.found.clear(),
+                (Some(_), _) => {
+                    earlier.rename(&uri);
+                    self.by_path.insert(earlier.path.clone(), at);
+                }
+                (None, _) => {
+                    self.by_path.insert(path.to_owned(), at);
+                    unit.rename(&uri);
+                    if let Some(at) = self.by_path.remove(&unit.path) {
+                        self.units[at].found.clear();
+                    }
+                }
+            }
         }
-        if let Some(found) = found {
-            self.by_name.insert(path.to_owned(), self.found.len());
-            self.found.push((path.to_owned(), found));
+        if !unit.found.is_empty() {
+            self.by_path.insert(unit.path.clone(), self.units.len());
+            self.units.push(unit);
         }
     }
 
     fn finish(self, beneath_link: impl Fn(&str) -> Found) -> Vec<Found> {
-        let Self { found, links, .. } = self;
+        let Self { units, links, .. } = self;
         let linked = |path: &str| path.match_indices('/').any(|(at, _)| links.contains(&path[..at]));
-        let pick = |(path, found): (String, Vec<Found>)| match !found.is_empty() && !links.is_empty() && linked(&path) {
-            true => vec![beneath_link(&path)],
-            false => found,
+        let pick = |unit: Unit| match !unit.found.is_empty() && !links.is_empty() && linked(&unit.path) {
+            true => vec![beneath_link(&unit.path)],
+            false => unit.found,
         };
-        found.into_iter().flat_map(pick).collect()
+        units.into_iter().flat_map(pick).collect()
+    }
+}
+
+impl Unit {
+    /// Goes by its bytes from now on.
+    fn rename(&mut self, uri: &impl Fn(&str) -> String) {
+        let Some(literal) = self.literal.take() else { return };
+        let (old, new) = (uri(&self.path), uri(&literal));
+        for found in &mut self.found {
+            let name = match found {
+                Ok(item) => &mut item.uri,
+                Err(failure) => &mut failure.uri,
+            };
+            if let Some(rest) = name.strip_prefix(&old) {
+                *name = format!("{new}{rest}");
+            }
+        }
+        self.path = literal;
     }
 }

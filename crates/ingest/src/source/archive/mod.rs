@@ -31,6 +31,7 @@ use super::file::unreadable;
 use super::{Pages, Source, walk, within_limit};
 use form::Members;
 use list::{Level, Listing};
+use name::Name;
 use rag_core::error::{Error, Kind, Result};
 use rag_core::provenance::ContentHash;
 use rag_core::source::{Content, Failure, Item, Origin, Place, SourceOptions, SourceSpec};
@@ -59,8 +60,8 @@ enum What {
 struct Member {
     /// Its place among the others.
     index: u64,
-    /// Its path; or what to call it, and what is wrong with its name.
-    name: std::result::Result<String, (String, Error)>,
+    /// Its name; or what to call it, and what is wrong with its name.
+    name: std::result::Result<Name, (String, Error)>,
     what: What,
     /// How many bytes it says that it has.
     size: Option<u64>,

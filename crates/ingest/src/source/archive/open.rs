@@ -106,7 +106,7 @@ impl Open {
             if depth == chain.len() {
                 return Ok(Some(bytes));
             }
-            let path = member.name.unwrap_or_else(|(shown, _)| shown);
+            let path = member.name.map_or_else(|(shown, _)| shown, |name| name.path);
             let name = path.rsplit('/').next().unwrap_or(&path);
             match Members::open(Input::Memory(Cursor::new(bytes)), name, &self.budget) {
                 Ok(inner) => self.levels.push((*index, inner)),

@@ -83,7 +83,7 @@ impl Tar {
         self.padding = stored.next_multiple_of(BLOCK) - stored;
         let index = self.next;
         self.next += 1;
-        Ok(Some(Member { index, name: name::path(&raw, Style::default()), what, size: Some(stored), packed: None }))
+        Ok(Some(Member { index, name: name::read(&raw, Style::default()), what, size: Some(stored), packed: None }))
     }
 
     /// Whether a member is still to come.
@@ -160,7 +160,7 @@ impl Single {
 
     /// The member, once.
     pub fn next(&mut self) -> Option<Member> {
-        let name = name::path(self.name.as_bytes(), Style::default());
+        let name = name::read(self.name.as_bytes(), Style::default());
         let member = Member { index: 0, name, what: What::File, size: None, packed: None };
         (!std::mem::replace(&mut self.taken, true)).then_some(member)
     }

@@ -90,7 +90,7 @@ impl Zip {
         self.next += 1;
         Some(Member {
             index: index as u64,
-            name: name::path(&entry.name, entry.style),
+            name: name::read(&entry.name, entry.style),
             what: entry.what,
             size: Some(entry.way.uncompressed_size_hint()),
             packed: Some(entry.way.compressed_size_hint()),
