@@ -147,7 +147,9 @@ impl Language {
     /// The language of a text at a path.
     pub fn of(path: &str, text: &str) -> Option<Self> {
         let named = Self::of_name(path).or_else(|| Self::of_shebang(text))?;
-        let header = path.len() > 2 && path.is_char_boundary(path.len() - 2) && path[path.len() - 2..].eq_ignore_ascii_case(".h");
+        let header = path.len() > 2
+            && path.is_char_boundary(path.len() - 2)
+            && path[path.len() - 2..].eq_ignore_ascii_case(".h");
         Some(if named == Self::C && header && looks_like_cpp(text) { Self::Cpp } else { named })
     }
 
@@ -176,7 +178,8 @@ fn looks_like_cpp(text: &str) -> bool {
     let head = &text[..text.floor_char_boundary(LOOK)];
     head.lines().any(|line| {
         let line = line.trim_start();
-        CPP_LINES.iter().any(|start| line.starts_with(start)) || (line.contains("std::") && !line.starts_with(['/', '*']))
+        CPP_LINES.iter().any(|start| line.starts_with(start))
+            || (line.contains("std::") && !line.starts_with(['/', '*']))
     })
 }
 

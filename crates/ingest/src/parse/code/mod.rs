@@ -11,6 +11,7 @@
 //! users of the language write them: `Parser.parse`, `Parser::parse`, `Parser#parse`. A function inside a function is part
 //! of it and no symbol of its own.
 
+mod around;
 mod blocks;
 mod grammar;
 mod language;
@@ -34,8 +35,11 @@ pub fn parse(path: &str, bytes: &[u8]) -> Parsed {
         Some(grammar) => tree::tree(&grammar, &text).map(|tree| walk::parts(&text, &grammar, &tree)),
         None => Some(sql::parts(&text)),
     });
-    let structure =
-        Structure { body: 0..text.len(), parts: parts.unwrap_or_else(|| walk::unparsed(&text)), ..Structure::default() };
+    let structure = Structure {
+        body: 0..text.len(),
+        parts: parts.unwrap_or_else(|| walk::unparsed(&text)),
+        ..Structure::default()
+    };
     Parsed {
         repaired_bytes: repaired.repaired_bytes,
         structure,

@@ -174,8 +174,15 @@ fn declarator<'t>(node: Node<'t>) -> Option<(Node<'t>, bool)> {
     let mut function = false;
     for _ in 0..MAX_CHAIN {
         match at.kind() {
-            "identifier" | "field_identifier" | "type_identifier" | "qualified_identifier" | "destructor_name"
-            | "operator_name" | "template_function" | "operator_cast" | "primitive_type" => {
+            "identifier"
+            | "field_identifier"
+            | "type_identifier"
+            | "qualified_identifier"
+            | "destructor_name"
+            | "operator_name"
+            | "template_function"
+            | "operator_cast"
+            | "primitive_type" => {
                 return Some((at, function));
             }
             "function_declarator" => function = true,

@@ -10,9 +10,26 @@ use super::grammar::Grammar;
 use super::language::Language;
 
 const CONFIGURATION: &[&str] = &[
-    "setup.py", "conf.py", "noxfile.py", "settings.py", "build.rs", "rakefile", "gemfile", "vagrantfile", "guardfile",
-    "podfile", "fastfile", "brewfile", "gulpfile.js", "gruntfile.js", "jakefile", "sconstruct", "sconscript", "wscript",
-    "pkgbuild", "apkbuild",
+    "setup.py",
+    "conf.py",
+    "noxfile.py",
+    "settings.py",
+    "build.rs",
+    "rakefile",
+    "gemfile",
+    "vagrantfile",
+    "guardfile",
+    "podfile",
+    "fastfile",
+    "brewfile",
+    "gulpfile.js",
+    "gruntfile.js",
+    "jakefile",
+    "sconstruct",
+    "sconscript",
+    "wscript",
+    "pkgbuild",
+    "apkbuild",
 ];
 
 const TEST_FOLDERS: &[&str] =
@@ -29,7 +46,10 @@ pub fn of_file(path: &str, language: Language, text: &str) -> &'static str {
     let cased = path.rsplit('/').next().unwrap_or_default();
     if is_configuration(name) {
         "configuration"
-    } else if folders.iter().any(|folder| TEST_FOLDERS.contains(folder)) || is_test(name, cased) || describes(language, text) {
+    } else if folders.iter().any(|folder| TEST_FOLDERS.contains(folder))
+        || is_test(name, cased)
+        || describes(language, text)
+    {
         "test"
     } else if folders.iter().any(|folder| DOCUMENTATION_FOLDERS.contains(folder)) {
         "documentation"

@@ -22,8 +22,25 @@ const MAX_NAME: usize = 256;
 const MAX_HEADER: usize = 300;
 
 const KINDS: &[&str] = &[
-    "table", "view", "function", "procedure", "index", "type", "trigger", "schema", "sequence", "policy", "domain",
-    "aggregate", "role", "extension", "rule", "publication", "subscription", "server", "package",
+    "table",
+    "view",
+    "function",
+    "procedure",
+    "index",
+    "type",
+    "trigger",
+    "schema",
+    "sequence",
+    "policy",
+    "domain",
+    "aggregate",
+    "role",
+    "extension",
+    "rule",
+    "publication",
+    "subscription",
+    "server",
+    "package",
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,7 +165,11 @@ pub fn parts(text: &str) -> Vec<Part> {
         let start = line_start(text, statement.start, at).unwrap_or(statement.start);
         let Some((kind, name)) = created(&text[statement.head..statement.end]) else {
             if line_start(text, statement.start, at).is_some() {
-                loose.push(Block { kind: BlockKind::Code, range: statement.start..statement.end, children: Vec::new() });
+                loose.push(Block {
+                    kind: BlockKind::Code,
+                    range: statement.start..statement.end,
+                    children: Vec::new(),
+                });
             }
             continue;
         };
@@ -234,8 +255,8 @@ fn nested(depth: usize, first: &[&str], last: &str, word: &str) -> usize {
     }
     match depth {
         // `END IF` and its like close what is not counted.
-        0 => usize::from(is(word, &["begin"])),
         _ if is(last, &["end"]) && is(word, &["if", "loop", "while", "repeat", "for"]) => depth + 1,
+        0 => usize::from(is(word, &["begin"])),
         _ if is(word, &["begin", "case"]) && !is(last, &["end"]) => depth + 1,
         _ if is(word, &["end"]) => depth - 1,
         _ => depth,
@@ -296,7 +317,15 @@ mod tests {
         ] {
             assert_eq!(symbols(text), [(kind.to_owned(), name.to_owned())], "{text}");
         }
-        for text in ["CREATE INDEX ON t (a);", "SELECT 1;", "CREATE", "", "CREATE TABLE", ";;", "GRANT CREATE ON SCHEMA x TO y;"] {
+        for text in [
+            "CREATE INDEX ON t (a);",
+            "SELECT 1;",
+            "CREATE",
+            "",
+            "CREATE TABLE",
+            ";;",
+            "GRANT CREATE ON SCHEMA x TO y;",
+        ] {
             assert_eq!(symbols(text), [], "{text}");
         }
     }
