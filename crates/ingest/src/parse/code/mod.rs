@@ -11,6 +11,7 @@
 //! users of the language write them: `Parser.parse`, `Parser::parse`, `Parser#parse`. A function inside a function is part
 //! of it and no symbol of its own.
 
+mod around;
 mod blocks;
 mod grammar;
 mod language;

@@ -95,6 +95,7 @@ const TYPESCRIPT_RULES: &[Rule] = &[
     rule("expression_statement", "", Custom(name::js_expression)),
     rule("ambient_declaration", "", Wrapper),
     rule("export_statement", "", Wrapper),
+    through("statement_block"),
 ];
 
 const fn typescript(language: tree_sitter_language::LanguageFn) -> Grammar {

@@ -255,8 +255,8 @@ fn nested(depth: usize, first: &[&str], last: &str, word: &str) -> usize {
     }
     match depth {
         // `END IF` and its like close what is not counted.
-        0 => usize::from(is(word, &["begin"])),
         _ if is(last, &["end"]) && is(word, &["if", "loop", "while", "repeat", "for"]) => depth + 1,
+        0 => usize::from(is(word, &["begin"])),
         _ if is(word, &["begin", "case"]) && !is(last, &["end"]) => depth + 1,
         _ if is(word, &["end"]) => depth - 1,
         _ => depth,

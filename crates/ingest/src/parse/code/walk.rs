@@ -8,7 +8,8 @@
 //! is between; what only closes goes with what it closes. The tree is walked with a stack of our own, as deep as
 //! [`MAX_DEPTH`]; what is deeper, and all after [`MAX_PARTS`], is text of what it stands in.
 
-use super::blocks::{self, blank_line, closes, line_start};
+use super::around::{Lead, MAX_HEADER, closed, header, last_row, lead, lead_of_body};
+use super::blocks::{self, line_start};
 use super::grammar::{Found, Grammar, Shape, is_comment};
 use super::{name, role};
 use crate::parse::{Block, BlockKind, Part};
@@ -25,8 +26,7 @@ const MAX_PARTS: usize = 100_000;
 /// Frames around a symbol that are taken off.
 const MAX_WRAPPERS: usize = 8;
 
-/// Bytes of one header, and of all headers around a symbol together; the innermost are kept.
-const MAX_HEADER: usize = 300;
+/// Bytes of all headers around a symbol together; the innermost are kept.
 const MAX_CONTEXT: usize = 600;
 
 /// Bytes of text between symbols that is worth cutting at its statements.
@@ -70,15 +70,6 @@ struct Frame<'t> {
     lead: Option<Lead>,
     /// Row on which the last sibling ended.
     last_row: Option<usize>,
-}
-
-#[derive(Clone, Copy)]
-struct Lead {
-    start: usize,
-    end: usize,
-    documents: bool,
-    /// Whether the last of it is an attribute, which goes with what follows in any case.
-    attribute: bool,
 }
 
 /// How a level is entered.
@@ -169,9 +160,8 @@ impl<'t> Walker<'_, 't> {
             frame.lead = if about_last { None } else { lead(self.text, self.grammar, frame.lead, node, attribute) };
             return;
         }
-        let near = |lead: &Lead| lead.attribute || !blank_line(self.text, lead.end, node.start_byte());
-        let lead = frame.lead.take().filter(near);
-        frame.last_row = Some(node.end_position().row);
+        let lead = frame.lead.take().filter(|lead| lead.is_near(self.text, node.start_byte()));
+        frame.last_row = Some(last_row(node));
         let start = lead.map_or(node.start_byte(), |lead| lead.start);
         match self.resolve(node, lead.is_some_and(|lead| lead.documents)) {
             Seen::Symbol { found, inner, prefix } if self.parts.len() < MAX_PARTS => {
@@ -246,6 +236,10 @@ impl<'t> Walker<'_, 't> {
 
     fn symbol(&mut self, start: usize, outer: Node<'t>, inner: Node<'t>, found: Found<'t>, prefix: bool) {
         let end = self.text[..outer.end_byte()].trim_end().len().max(start);
+        if prefix && let Some(frame) = self.frames.last() {
+            // A second namespace is not inside of the first.
+            self.scopes.truncate(frame.scopes + usize::from(frame.end.is_some()));
+        }
         let start = self.opened(start);
         // The indentation goes with its line.
         let start = line_start(self.text, start, self.at.min(start)).unwrap_or(start).max(self.at);
@@ -253,7 +247,7 @@ impl<'t> Walker<'_, 't> {
             return;
         }
         self.gap(start);
-        let header = self.header(outer, inner, found.body);
+        let header = header(self.text, self.grammar, outer, inner, found.body);
         let (scope, singleton) = (self.scopes.last().cloned().unwrap_or_default(), self.singleton());
         let kind = match scope.facts.symbol_kind.as_deref() {
             Some(within) if found.kind == "function" && is_type(within) => "method",
@@ -319,35 +313,6 @@ impl<'t> Walker<'_, 't> {
         format!("{}{between}{name}", scope.name)
     }
 
-    /// The first lines of a symbol, up to where its body opens.
-    fn header(&self, outer: Node<'t>, inner: Node<'t>, body: Option<Node<'t>>) -> String {
-        let same_row = outer.start_position().row == inner.start_position().row;
-        let start = if same_row { outer.start_byte() } else { inner.start_byte() };
-        let end = match body {
-            Some(body) if braced(self.text, body.start_byte()) => body.start_byte() + 1,
-            Some(body) => body.start_byte(),
-            None => {
-                start
-                    + self.text[start..inner.end_byte().max(start)]
-                        .find('\n')
-                        .unwrap_or(inner.end_byte().max(start) - start)
-            }
-        };
-        let header = self.text.get(start..end.max(start)).unwrap_or_default();
-        let header = header[..header.floor_char_boundary(MAX_HEADER)].trim();
-        let mut lines: Vec<&str> = header.lines().collect();
-        // Annotations, and comments before the body, say nothing of where one is.
-        while lines.len() > 1 && lines[0].trim_start().starts_with(['@', '[', '#']) {
-            lines.remove(0);
-        }
-        while lines.len() > 1
-            && self.grammar.comments.iter().any(|mark| lines[lines.len() - 1].trim_start().starts_with(mark))
-        {
-            lines.pop();
-        }
-        lines.join("\n").trim().to_owned()
-    }
-
     fn push(&mut self, part: Part) {
         self.at = part.range.end;
         self.loose.clear();
@@ -361,7 +326,7 @@ impl<'t> Walker<'_, 't> {
     fn gap(&mut self, end: usize) {
         let scope = self.scopes.last().cloned().unwrap_or_default();
         let touches = self.parts.last().is_some_and(|part| part.range.end == self.at) && !scope.fresh;
-        let start = if touches { self.closed(self.at..end) } else { self.at };
+        let start = if touches { closed(self.text, self.grammar, self.at..end) } else { self.at };
         if start > self.at
             && let Some(last) = self.parts.last_mut()
         {
@@ -390,27 +355,6 @@ impl<'t> Walker<'_, 't> {
         }
         blocks
     }
-
-    /// How far what only closes the part before reaches: the rest of its line, and lines of closing marks.
-    fn closed(&self, range: Range<usize>) -> usize {
-        let mut at = range.start;
-        for (index, line) in self.text[range.clone()].split_inclusive('\n').enumerate() {
-            let rest = line.trim_start_matches(|c: char| c.is_whitespace() || (c.is_ascii() && closes(c as u8)));
-            let rest = rest.trim_end();
-            let first = index == 0 && at > 0 && !self.text[..at].ends_with('\n');
-            let comment = first && self.grammar.comments.iter().any(|mark| rest.starts_with(mark));
-            let closer = self.grammar.closers.iter().any(|word| {
-                rest.strip_prefix(word)
-                    .is_some_and(|after| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
-            });
-            if !(rest.is_empty() || comment || closer) {
-                break;
-            }
-            at += line.len();
-        }
-        let taken = self.text[range.start..at].trim_end();
-        if taken.is_empty() { range.start } else { range.start + taken.len() }
-    }
 }
 
 fn symbol<'t>(found: Option<Found<'t>>, inner: Node<'t>) -> Seen<'t> {
@@ -418,44 +362,6 @@ fn symbol<'t>(found: Option<Found<'t>>, inner: Node<'t>) -> Seen<'t> {
         Some(found) => Seen::Symbol { found, inner, prefix: false },
         None => Seen::Nothing,
     }
-}
-
-/// Comments and attributes before a sibling, with one more.
-fn lead(text: &str, grammar: &Grammar, before: Option<Lead>, node: Node<'_>, attribute: bool) -> Option<Lead> {
-    let (start, end) = (node.start_byte(), node.end_byte());
-    let words = &text[node.byte_range()];
-    // A comment that is about what it stands in.
-    if words.starts_with("//!") || words.starts_with("/*!") && grammar.attributes.contains(&"attribute_item") {
-        return None;
-    }
-    let near = |lead: &Lead| lead.attribute || !blank_line(text, lead.end, start);
-    let documents = !attribute && grammar.docs.iter().any(|mark| words.starts_with(mark));
-    Some(match before.filter(near) {
-        Some(lead) => Lead { end, attribute, documents: lead.documents || documents, ..lead },
-        None => Lead { start, end, documents, attribute },
-    })
-}
-
-/// Comments between a header and its body, which some grammars count to neither: they go with the first member.
-fn lead_of_body(text: &str, grammar: &Grammar, node: Node<'_>, body: Node<'_>) -> Option<Lead> {
-    let mut cursor = node.walk();
-    let (mut found, mut last_row) = (None, None);
-    for child in node.children(&mut cursor) {
-        if child.start_byte() >= body.start_byte() {
-            break;
-        }
-        if !is_comment(child.kind()) {
-            (found, last_row) = (None, Some(child.end_position().row));
-        } else if last_row != Some(child.start_position().row) {
-            found = lead(text, grammar, found, child, false);
-        }
-    }
-    found
-}
-
-/// Whether a brace opens a body on the line of its header.
-fn braced(text: &str, at: usize) -> bool {
-    text[at..].starts_with('{') && line_start(text, at, 0).is_none()
 }
 
 /// Whether functions of it are methods.
