@@ -41,7 +41,8 @@ pub fn parse(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
             .with_hint("A thread is {\"id\", \"title\", \"question\": {\"text\", \"author\"}, \"answers\": [{\"text\", \"author\"}]}."));
     }
     let asked = post::context_of(&body);
-    let accepted = first(&thread, &["accepted_answer_id"]).or_else(|| first(question.as_object()?, &["accepted_answer_id"]));
+    let accepted =
+        first(&thread, &["accepted_answer_id"]).or_else(|| first(question.as_object()?, &["accepted_answer_id"]));
     let accepted = accepted.and_then(metadata::scalar);
     let own = question.as_object().cloned().unwrap_or_default();
     let mut first_post = written("question", body, &own, None);
@@ -191,8 +192,11 @@ mod tests {
                 {"answer_id": 13, "body_markdown": "b < c", "score": 9, "owner": {"display_name": "C"}}
             ]
         }));
-        let expected =
-            [(Some("Ann"), "How & `x`?", None), (Some("B"), "a", Some("How & `x`?")), (Some("C"), "b < c", Some("How & `x`?"))];
+        let expected = [
+            (Some("Ann"), "How & `x`?", None),
+            (Some("B"), "a", Some("How & `x`?")),
+            (Some("C"), "b < c", Some("How & `x`?")),
+        ];
         assert_eq!(said(&parsed), expected);
         assert_eq!(parsed.external_id.as_deref(), Some("11"));
         assert_eq!(parsed.published_at.as_deref(), Some("2024-01-02T00:00:00Z"));
@@ -218,9 +222,8 @@ mod tests {
     fn pairs_titles_and_nothing() {
         assert_eq!(said(&read(json!({"question": "q", "answer": "a"}))), [(None, "q", None), (None, "a", Some("q"))]);
         assert_eq!(said(&read(json!({"title": "only"}))), [(None, "only", None)]);
-        let refuse = |bytes: &[u8]| {
-            parse(bytes, &SourceOptions::defaults(SourceKind::Forum)).expect_err("refused").message
-        };
+        let refuse =
+            |bytes: &[u8]| parse(bytes, &SourceOptions::defaults(SourceKind::Forum)).expect_err("refused").message;
         assert_eq!(refuse(b"{\"id\": 1}"), "thread has no question");
         assert_eq!(refuse(b"[1]"), "thread is not a JSON object: \"[1]\"");
         assert_eq!(refuse(b"{"), "thread is not valid JSON: \"{\"");

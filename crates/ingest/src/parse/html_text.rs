@@ -13,7 +13,8 @@ pub fn is_html(text: &str) -> bool {
         return false;
     };
     let name: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
-    let known = ["p", "pre", "div", "ul", "ol", "h1", "h2", "h3", "h4", "blockquote", "a", "code", "strong", "em", "img"];
+    let known =
+        ["p", "pre", "div", "ul", "ol", "h1", "h2", "h3", "h4", "blockquote", "a", "code", "strong", "em", "img"];
     known.contains(&name.to_ascii_lowercase().as_str()) && rest[name.len()..].starts_with(['>', ' ', '/', '\n'])
 }
 
@@ -124,7 +125,10 @@ impl Writer {
 }
 
 fn is_block(name: &str) -> bool {
-    matches!(name, "p" | "div" | "ul" | "ol" | "blockquote" | "table" | "hr" | "aside" | "section" | "figure" | "dl" | "dd" | "dt")
+    matches!(
+        name,
+        "p" | "div" | "ul" | "ol" | "blockquote" | "table" | "hr" | "aside" | "section" | "figure" | "dl" | "dd" | "dt"
+    )
 }
 
 #[cfg(test)]
@@ -140,7 +144,9 @@ mod tests {
 
     #[test]
     fn html_is_told_from_text() {
-        for (text, html) in [("<p>x", true), (" <pre class='x'>", true), ("<- x", false), ("a <p>", false), ("<T> x", false)] {
+        for (text, html) in
+            [("<p>x", true), (" <pre class='x'>", true), ("<- x", false), ("a <p>", false), ("<T> x", false)]
+        {
             assert_eq!(is_html(text), html, "{text}");
         }
     }

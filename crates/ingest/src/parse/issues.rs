@@ -140,18 +140,27 @@ fn about(issue: Object) -> Object {
     let mut said = Object::new();
     let taken = |name: &str| {
         [KEYS, TITLES, post::AUTHORS, CREATED].iter().any(|names| names.contains(&name))
-            || matches!(name, "text" | "body" | "description" | "body_markdown" | "markdown" | "raw" | "content" | "body_html")
+            || matches!(
+                name,
+                "text" | "body" | "description" | "body_markdown" | "markdown" | "raw" | "content" | "body_html"
+            )
     };
     for (name, value) in issue {
         let empty = value.is_null() || value.as_array().is_some_and(Vec::is_empty);
         let address = name.ends_with("_url") && !URLS.contains(&name.as_str());
-        if empty || address || DROPPED.contains(&name.as_str()) || taken(&name) && !matches!(name.as_str(), "number" | "key" | "iid") {
+        if empty
+            || address
+            || DROPPED.contains(&name.as_str())
+            || taken(&name) && !matches!(name.as_str(), "number" | "key" | "iid")
+        {
             continue;
         }
         let name = if matches!(name.as_str(), "html_url" | "web_url") { "url".to_owned() } else { name };
         let value = match name.as_str() {
             "state" | "status" => text_or_name(&value),
-            "labels" | "assignees" => value.as_array().map_or(value.clone(), |all| all.iter().map(text_or_name).collect()),
+            "labels" | "assignees" => {
+                value.as_array().map_or(value.clone(), |all| all.iter().map(text_or_name).collect())
+            }
             "milestone" | "assignee" | "priority" | "issuetype" | "resolution" | "project" => text_or_name(&value),
             "links" | "issuelinks" | "linked_issues" => {
                 said.insert("links".to_owned(), value);
@@ -170,7 +179,8 @@ fn text_or_name(value: &Value) -> Value {
     let Value::Object(object) = value else {
         return value.clone();
     };
-    text_of(object, &["name", "title", "login", "displayName", "username", "value"]).map_or(value.clone(), |name| json!(name))
+    text_of(object, &["name", "title", "login", "displayName", "username", "value"])
+        .map_or(value.clone(), |name| json!(name))
 }
 
 #[cfg(test)]
@@ -202,11 +212,8 @@ mod tests {
             "comments": [{"id": 1, "text": "Why?", "author": "bob", "created": "2024-01-03"}],
             "attachments": [{"name": "log.txt", "text": "line"}, {"name": "shot.png", "url": "u"}]
         }));
-        let expected = [
-            (Some("ann"), "description", "It fails."),
-            (Some("bob"), "comment", "Why?"),
-            (None, "attachment", "line"),
-        ];
+        let expected =
+            [(Some("ann"), "description", "It fails."), (Some("bob"), "comment", "Why?"), (None, "attachment", "line")];
         assert_eq!(said(&parsed), expected);
         assert_eq!(parsed.structure.parts[2].path, ["log.txt"]);
         assert_eq!(parsed.external_id.as_deref(), Some("P-1"));

@@ -19,8 +19,7 @@ use time::format_description::well_known::Rfc3339;
 pub type Object = Map<String, Value>;
 
 /// Keys of documents, the first that is there.
-pub const KEYS: &[&str] =
-    &["external_id", "_id", "key", "question_id", "topic_id", "thread_id", "number", "iid", "id"];
+pub const KEYS: &[&str] = &["external_id", "_id", "key", "question_id", "topic_id", "thread_id", "number", "iid", "id"];
 pub const TITLES: &[&str] = &["title", "subject", "summary"];
 pub const AUTHORS: &[&str] =
     &["author", "speaker", "user", "owner", "reporter", "creator", "username", "poster", "created_by", "opened_by"];
@@ -70,7 +69,8 @@ pub fn body_of(value: &Value) -> String {
             let texts = TEXTS.iter().filter_map(|name| object.get(*name)?.as_str().map(|text| (*name, text)));
             let found = texts.into_iter().find(|(_, text)| !text.trim().is_empty());
             found.map_or(String::new(), |(name, text)| {
-                let html = matches!(name, "cooked" | "body_html") || (name == "body" && super::html_text::is_html(text));
+                let html =
+                    matches!(name, "cooked" | "body_html") || (name == "body" && super::html_text::is_html(text));
                 if html { super::html_text::markdown(text) } else { text.to_owned() }
             })
         }

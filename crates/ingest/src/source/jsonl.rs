@@ -92,7 +92,11 @@ impl<'a> Records<'a> {
         look(&self.location, self.spec.kind).map_err(|e| self.failed(&e))
     }
 
-    fn reader(&self, file: BufReader<cap_std::fs::File>, layout: Layout) -> Result<Reader<BufReader<cap_std::fs::File>>> {
+    fn reader(
+        &self,
+        file: BufReader<cap_std::fs::File>,
+        layout: Layout,
+    ) -> Result<Reader<BufReader<cap_std::fs::File>>> {
         let max = self.spec.options.limits.max_document_bytes;
         Reader::new(file, layout, max).map_err(|e| self.failed(&e))?
     }

@@ -32,6 +32,7 @@ impl Key {
     /// Appends the names to a path.
     pub fn names(&self, text: &str, path: &mut Vec<String>) {
         match self {
+            Key::Name(range) if range.is_empty() => {}
             Key::Name(range) => path.push(name(&text[range.clone()])),
             Key::Dotted(range) => path.extend(undotted(&text[range.clone()]).into_iter().map(name)),
             Key::Index(index) => path.push(format!("[{index}]")),

@@ -41,13 +41,12 @@ fn yaml_by_its_keys() {
 fn a_large_value_is_cut_at_its_own_keys() {
     let text = "jobs:\n  one:\n    run: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n  two: 2\n  three: 3\n  # four\n  four:\n    - bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\n    - cccccccccccccccccccccccccccccccccccc\n";
     let expected = [
-        "jobs/one: jobs:⏎  one:⏎    run: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa⏎",
-        "jobs: two: 2⏎  three: 3⏎",
-        "jobs/four/[0]: # four⏎  four:⏎    - bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb⏎",
-        "jobs/four/[1]: - cccccccccccccccccccccccccccccccccccc⏎",
+        "jobs/one/run: jobs:⏎  one:⏎    run: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa⏎",
+        "jobs:   two: 2⏎  three: 3⏎",
+        "jobs/four/[0]:   # four⏎  four:⏎    - bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb⏎",
+        "jobs/four/[1]:     - cccccccccccccccccccccccccccccccccccc⏎",
     ];
-    let shown: Vec<String> = shown("a.yml", text, 16).iter().map(|s| s.replace(":   ", ": ").replace(":  ", ": ")).collect();
-    assert_eq!(shown.iter().map(|s| s.replace(":   ", ": ")).collect::<Vec<_>>(), expected);
+    assert_eq!(shown("a.yml", text, 16), expected);
 }
 
 #[test]
@@ -56,7 +55,7 @@ fn documents_of_yaml_are_sections() {
     assert_eq!(shown("a.yaml", text, 200), ["[0]: ---⏎a: 1⏎", "[1]: ---⏎# second⏎b: 2⏎...⏎"]);
     assert_eq!(shown("a.yaml", "---\na: 1\nb: 2\n", 200), ["a: ---⏎a: 1⏎", "b: b: 2⏎"]);
     assert_eq!(shown("a.yaml", "- a\n- b\n", 200), [": - a⏎- b⏎"]);
-    assert_eq!(shown("a.yaml", "? [a, b]\n: c\nd: e\n", 200), ["[a, b]: ? [a, b]⏎: c⏎", "d: d: e⏎"]);
+    assert_eq!(shown("a.yaml", "? [a, b]\n: c\nd: e\n", 200), [": ? [a, b]⏎: c⏎", "d: d: e⏎"]);
 }
 
 #[test]
@@ -76,11 +75,30 @@ fn toml_by_keys_and_tables() {
 #[test]
 fn json_by_keys_on_one_line_or_many() {
     let text = "{\n  // of a\n  \"a\": [1, 2],\n  \"b\\u0020\\\"\": {\"c\": null}, /* b */\n  \"d\": \"x, y\",\n}\n";
-    let expected = ["a: {⏎  // of a⏎  \"a\": [1, 2],⏎", "b \":   \"b\\u0020\\\"\": {\"c\": null}, /* b */⏎", "d:   \"d\": \"x, y\",⏎}⏎"];
+    let expected = [
+        "a: {⏎  // of a⏎  \"a\": [1, 2],⏎",
+        "b \":   \"b\\u0020\\\"\": {\"c\": null}, /* b */⏎",
+        "d:   \"d\": \"x, y\",⏎}⏎",
+    ];
     assert_eq!(shown("a.json", text, 200), expected);
-    assert_eq!(shown("a.json", "{\"a\":{\"b\":1,\"c\":2},\"d\":3}", 200), ["a: {\"a\":{\"b\":1,\"c\":2},", "d: \"d\":3}"]);
+    assert_eq!(
+        shown("a.json", "{\"a\":{\"b\":1,\"c\":2},\"d\":3}", 200),
+        ["a: {\"a\":{\"b\":1,\"c\":2},", "d: \"d\":3}"]
+    );
     assert_eq!(shown("a.json", "[{\"a\":1}, 2]", 200), [": [{\"a\":1}, 2]"]);
-    for bad in ["{", "{a: 1}", "{\"a\" 1}", "{\"a\": 1} x", "[1 2]", "{\"a\": tru}", "[\"a\nb\"]", "{\"a\":1]", "/*", ",", "{,}"] {
+    for bad in [
+        "{",
+        "{a: 1}",
+        "{\"a\" 1}",
+        "{\"a\": 1} x",
+        "[1 2]",
+        "{\"a\": tru}",
+        "[\"a\nb\"]",
+        "{\"a\":1]",
+        "/*",
+        ",",
+        "{,}",
+    ] {
         let parsed = read("a.json", bad, 200);
         assert!(parsed.metadata.contains_key("parse_error"), "{bad}");
         assert_eq!(parsed.structure.paths(), [""], "{bad}");
@@ -90,7 +108,10 @@ fn json_by_keys_on_one_line_or_many() {
 #[test]
 fn ini_by_sections() {
     let text = "top = 1\n; of s\n[s t]\na: 1\n  goes on\nb = 2\n\n[u]\nskip-networking\n";
-    assert_eq!(shown("a.ini", text, 200), ["top: top = 1⏎", "s t: ; of s⏎[s t]⏎a: 1⏎  goes on⏎b = 2⏎", "u: ⏎[u]⏎skip-networking⏎"]);
+    assert_eq!(
+        shown("a.ini", text, 200),
+        ["top: top = 1⏎", "s t: ; of s⏎[s t]⏎a: 1⏎  goes on⏎b = 2⏎", "u: ⏎[u]⏎skip-networking⏎"]
+    );
     let text = "[core]\n\ta = 1\n\tb = 2\n";
     assert_eq!(shown("git.cfg", text, 200), ["core: [core]⏎\ta = 1⏎\tb = 2⏎"]);
     assert!(read("nginx.conf", "server {\n  listen 80;\n}\n", 200).metadata.contains_key("parse_error"));
@@ -122,7 +143,9 @@ fn what_cannot_be_read_says_so() {
 
 #[test]
 fn a_name_that_says_nothing_leaves_it_to_the_text() {
-    for (text, syntax) in [("{\"a\": 1}", "json"), ("[a]\nb = 1\n", "toml"), ("a: 1\n", "yaml"), ("[a]\nb = c d\n", "ini")] {
+    for (text, syntax) in
+        [("{\"a\": 1}", "json"), ("[a]\nb = 1\n", "toml"), ("a: 1\n", "yaml"), ("[a]\nb = c d\n", "ini")]
+    {
         assert_eq!(read("x", text, 200).metadata["syntax"], syntax, "{text}");
     }
 }

@@ -79,7 +79,8 @@ fn blocks(text: &str) -> Vec<Vec<&str>> {
             open = false;
             continue;
         }
-        let again = line.contains("-->") && blocks.last().is_some_and(|b| b.len() > 1 || b.iter().any(|l| l.contains("-->")));
+        let again =
+            line.contains("-->") && blocks.last().is_some_and(|b| b.len() > 1 || b.iter().any(|l| l.contains("-->")));
         match blocks.last_mut().filter(|_| open && !again) {
             Some(block) => block.push(line),
             None => blocks.push(vec![line]),
@@ -116,7 +117,9 @@ pub fn stamp(text: &str) -> Option<i64> {
     let text = text.trim().trim_start_matches('\u{FEFF}');
     let (sign, text) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
     let (clock, fraction) = text.split_once([',', '.']).unwrap_or((text, ""));
-    let digits = |part: &str| (!part.is_empty() && part.bytes().all(|b| b.is_ascii_digit())).then(|| part.parse::<i64>().ok())?;
+    let digits = |part: &str| {
+        (!part.is_empty() && part.bytes().all(|b| b.is_ascii_digit())).then(|| part.parse::<i64>().ok())?
+    };
     let parts = clock.split(':').map(digits).collect::<Option<Vec<i64>>>()?;
     let seconds = match parts.as_slice() {
         [minutes, seconds] => minutes.checked_mul(60)?.checked_add(*seconds)?,
@@ -138,7 +141,11 @@ fn unmarked(text: &str) -> String {
     while let Some(at) = rest.find(['<', '{']) {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        let end = if rest.starts_with("{\\") { rest.find('}') } else { tag(rest).filter(|(name, _)| is_style(name)).map(|t| t.1) };
+        let end = if rest.starts_with("{\\") {
+            rest.find('}')
+        } else {
+            tag(rest).filter(|(name, _)| is_style(name)).map(|t| t.1)
+        };
         match end {
             Some(end) => rest = &rest[end + 1..],
             None => {
@@ -210,7 +217,14 @@ fn decoded(text: &str) -> String {
         return text.to_owned();
     }
     let mut out = text.to_owned();
-    for (name, c) in [("&lt;", "<"), ("&gt;", ">"), ("&nbsp;", "\u{A0}"), ("&lrm;", "\u{200E}"), ("&rlm;", "\u{200F}"), ("&amp;", "&")] {
+    for (name, c) in [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&nbsp;", "\u{A0}"),
+        ("&lrm;", "\u{200E}"),
+        ("&rlm;", "\u{200F}"),
+        ("&amp;", "&"),
+    ] {
         out = out.replace(name, c);
     }
     out
@@ -224,7 +238,9 @@ pub fn label(text: &str) -> (Option<String>, String) {
         None => trimmed.strip_prefix(">>").and_then(|rest| rest.split_once(':')),
     };
     let is_name = |name: &str| {
-        name.chars().count() <= MAX_LABEL && !name.contains(['\n', '[', ']', '.', '?', '!']) && name.contains(char::is_alphabetic)
+        name.chars().count() <= MAX_LABEL
+            && !name.contains(['\n', '[', ']', '.', '?', '!'])
+            && name.contains(char::is_alphabetic)
     };
     match found.map(|(name, rest)| (name.trim(), rest)).filter(|(name, _)| is_name(name)) {
         Some((name, rest)) => (Some(name.to_owned()), rest.to_owned()),

@@ -28,7 +28,8 @@ const IDS: &[&str] = &["id", "index", "seq", "number"];
 /// Whether a JSON text is an object that holds segments.
 pub fn is_recording(bytes: &[u8]) -> bool {
     let fields = serde_json::from_slice::<BTreeMap<String, &RawValue>>(bytes);
-    fields.is_ok_and(|fields| SEGMENTS.iter().any(|name| fields.get(*name).is_some_and(|raw| raw.get().starts_with('['))))
+    fields
+        .is_ok_and(|fields| SEGMENTS.iter().any(|name| fields.get(*name).is_some_and(|raw| raw.get().starts_with('['))))
 }
 
 /// Reads a recording.
@@ -76,7 +77,9 @@ fn no_segments(about: &Map<String, Value>) -> Error {
 /// Names of speakers by their identity.
 fn names(value: Option<Value>) -> BTreeMap<String, String> {
     match value {
-        Some(Value::Object(object)) => object.iter().filter_map(|(id, name)| Some((id.clone(), person(name)?))).collect(),
+        Some(Value::Object(object)) => {
+            object.iter().filter_map(|(id, name)| Some((id.clone(), person(name)?))).collect()
+        }
         Some(Value::Array(list)) => {
             let one = |value: &Value| {
                 let object = value.as_object()?;

@@ -24,9 +24,9 @@ fn subrip() {
     let text = "\u{FEFF}1\r\n00:00:01,000 --> 00:00:02,500\r\n<i>Hello</i>,\r\nworld.\r\n\r\n2\r\n00:00:03.5 --> 100:00:04 X1:1\r\n[Ann]: Hi {\\an8}there < 3\r\n\r\nagain\r\n\r\n3\r\n00:00:01,000 --> 00:00:02,000\r\n\r\n4\r\nbad --> 00:00:09,000\r\nNo begin.\r\n5\r\n00:00:09,000 --> 00:00:08,000\r\n7\r\n";
     let parsed = read(text.as_bytes());
     let (turns, times) = told(&parsed);
-    assert_eq!(turns, [(None, "Hello, world. No begin."), (Some("Ann"), "Hi there < 3 again"), (None, "7")]);
-    let expected =
-        [(1000, 2500, "Hello, world."), (3500, 360_004_000, "Hi there < 3 again"), (9000, 9000, "7")];
+    // The cue without a begin stands behind the one before it, which ended before the first.
+    assert_eq!(turns, [(None, "No begin. Hello, world."), (Some("Ann"), "Hi there < 3 again"), (None, "7")]);
+    let expected = [(1000, 2500, "Hello, world."), (3500, 360_004_000, "Hi there < 3 again"), (9000, 9000, "7")];
     assert_eq!(times, expected);
     assert_eq!(parsed.metadata["mended_times"], json!(1));
     assert_eq!(parsed.repaired_bytes, 0);
@@ -37,8 +37,7 @@ fn webvtt() {
     let text = "WEBVTT - A talk\nKind: captions\nLanguage: en\n\nSTYLE\n::cue { a: b }\n\nNOTE\nx\n\nintro\n00:01.000 --> 00:02.000 align:start\n<v.loud Ann &amp; Co>Hello <b>you</b> &lt;3</v> bye\n<v Bob><00:01.500>Hi\n\n00:00:02.000 --> 00:00:03.000\n- next\n00:00:03.000 --> 00:00:04.000\nlast <3\n";
     let parsed = read(text.as_bytes());
     let (turns, times) = told(&parsed);
-    let expected =
-        [(Some("Ann & Co"), "Hello you <3"), (None, "bye"), (Some("Bob"), "Hi"), (None, "- next last <3")];
+    let expected = [(Some("Ann & Co"), "Hello you <3"), (None, "bye"), (Some("Bob"), "Hi"), (None, "- next last <3")];
     assert_eq!(turns, expected);
     assert_eq!(times[2..], [(1000, 2000, "Hi"), (2000, 3000, "- next"), (3000, 4000, "last <3")]);
     assert_eq!((parsed.title.as_deref(), parsed.language.as_deref()), (Some("A talk"), Some("en")));
@@ -77,8 +76,13 @@ fn segments_are_in_one_order() {
         text: text.to_owned(),
         ..Segment::default()
     };
-    let mut all =
-        vec![segment(0, 5, "10", "d"), segment(0, 5, "9", "c"), segment(0, 4, "11", "b"), segment(-7, -1, "1", "a"), segment(0, 5, "x", "e")];
+    let mut all = vec![
+        segment(0, 5, "10", "d"),
+        segment(0, 5, "9", "c"),
+        segment(0, 4, "11", "b"),
+        segment(-7, -1, "1", "a"),
+        segment(0, 5, "x", "e"),
+    ];
     for _ in 0..all.len() {
         all.rotate_left(1);
         let mut parsed = Parsed::default();
