@@ -87,11 +87,11 @@ fn is_text(name: &str) -> bool {
 fn question_and_answers(thread: &mut Object) -> (Value, Vec<Value>) {
     let stream = thread.get_mut("post_stream").and_then(Value::as_object_mut);
     let posts = stream.and_then(|stream| stream.remove("posts")).or_else(|| thread.remove("posts"));
-    if let Some(Value::Array(mut posts)) = posts {
-        if !posts.is_empty() {
-            let question = posts.remove(0);
-            return (question, posts);
-        }
+    if let Some(Value::Array(mut posts)) = posts
+        && !posts.is_empty()
+    {
+        let question = posts.remove(0);
+        return (question, posts);
     }
     let mut answers = Vec::new();
     for name in ["answers", "replies"] {

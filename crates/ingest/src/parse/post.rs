@@ -7,7 +7,7 @@
 //! but in the facts and metadata of its part, so that a renamed author changes no chunk's text. Texts are Markdown.
 
 use super::metadata::{rfc3339, scalar};
-use super::{Parsed, Part, Structure, markdown};
+use super::{Parsed, Part, Structure, html_text, markdown};
 use crate::text::{map_without_nul, repair, value_without_nul, without_nul};
 use rag_core::document::Facts;
 use rag_core::error::{Error, Kind, Result};
@@ -65,17 +65,19 @@ pub fn text_of(object: &Object, names: &[&str]) -> Option<String> {
 /// What was written in a post, which may be nothing but its text.
 pub fn body_of(value: &Value) -> String {
     match value {
-        Value::Object(object) => {
-            let texts = TEXTS.iter().filter_map(|name| object.get(*name)?.as_str().map(|text| (*name, text)));
-            let found = texts.into_iter().find(|(_, text)| !text.trim().is_empty());
-            found.map_or(String::new(), |(name, text)| {
-                let html =
-                    matches!(name, "cooked" | "body_html") || (name == "body" && super::html_text::is_html(text));
-                if html { super::html_text::markdown(text) } else { text.to_owned() }
-            })
-        }
+        Value::Object(object) => text_in(object),
         other => scalar(other).unwrap_or_default(),
     }
+}
+
+/// What was written in a post.
+pub fn text_in(object: &Object) -> String {
+    let mut texts = TEXTS.iter().filter_map(|name| object.get(*name)?.as_str().map(|text| (*name, text)));
+    let Some((name, text)) = texts.find(|(_, text)| !text.trim().is_empty()) else {
+        return String::new();
+    };
+    let html = matches!(name, "cooked" | "body_html") || (name == "body" && html_text::is_html(text));
+    if html { html_text::markdown(text) } else { text.to_owned() }
 }
 
 /// Who wrote something: a name, or an object with one.
