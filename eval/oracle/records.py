@@ -63,6 +63,23 @@ def leaves(value):
             yield value
 
 
+def paths(value, above=()):
+    """Names from the top to every key, elements not counted."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            name = " ".join(str(key or "").split())[:200]
+            path = above + (name,) if name else above
+            yield path
+            yield from paths(inner, path)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from paths(inner, above)
+
+
+def named(values):
+    return sorted({path[:16] for value in values for path in paths(value)})
+
+
 def documents(path):
     with open(path, "rb") as f:
         return [n for n in yaml.compose_all(f, Loader=Loader) if n is not None]
@@ -73,27 +90,30 @@ def config(path):
     if name.endswith((".yaml", ".yml")):
         nodes = documents(path)
         if len(nodes) > 1:
-            return [[f"[{i}]", sorted(set(leaves(build(None, n))))] for i, n in enumerate(nodes)]
+            built = [build(None, n) for n in nodes]
+            return [[f"[{i}]", sorted(set(leaves(b)))] for i, b in enumerate(built)], named(built)
         if nodes and isinstance(nodes[0], yaml.ScalarNode):
             raise ValueError("a scalar, which any prose is")
         if not nodes or not isinstance(nodes[0], yaml.MappingNode):
-            return None
-        return [[text(None, k), sorted(set(leaves(build(None, v))))] for k, v in nodes[0].value]
+            return None, named([build(None, n) for n in nodes])
+        built = [(text(None, k), build(None, v)) for k, v in nodes[0].value]
+        return [[k, sorted(set(leaves(v)))] for k, v in built], named([dict_of(built)])
     if name.endswith(".toml"):
         with open(path, "rb") as f:
             table = tomllib.load(f)
-        return [[k, sorted(set(leaves(v)))] for k, v in table.items()]
+        return [[k, sorted(set(leaves(v)))] for k, v in table.items()], named([table])
     if name.endswith(".json"):
         with open(path, encoding="utf-8-sig") as f:
             value = json.load(f)
-        return [[k, sorted(set(leaves(v)))] for k, v in value.items()] if isinstance(value, dict) else None
+        return [[k, sorted(set(leaves(v)))] for k, v in value.items()] if isinstance(value, dict) else None, named([value])
     parser = configparser.RawConfigParser(allow_no_value=True, comment_prefixes=("#", ";"), delimiters=("=", ":"), strict=False)
     parser.optionxform = str
     with open(path, encoding="utf-8-sig") as f:
         parser.read_file(f)
+    table = {s: dict(parser.items(s)) for s in parser.sections()}
     if parser.defaults():
-        return None
-    return [[s, sorted({x for k, v in parser.items(s) for x in leaves([k, v])})] for s in parser.sections()]
+        return None, named([table, {s: parser.defaults() for s in [*table, "DEFAULT"]}])
+    return [[s, sorted(set(leaves([list(v), list(v.values())])))] for s, v in table.items()], named([table])
 
 
 def plain(markup):
@@ -139,8 +159,8 @@ def main():
             if name.endswith((".yaml", ".yml", ".toml", ".ini", ".cfg")) or (name.endswith(".json") and "/fixtures/" not in name or "/config/" in name):
                 if name.endswith((".properties", ".conf")):
                     continue
-                found = config(path)
-                out.append({"file": path, "kind": "config", "keys": found})
+                found, every = config(path)
+                out.append({"file": path, "kind": "config", "keys": found, "paths": every})
             elif name.endswith((".srt", ".vtt")):
                 out.append({"file": path, "kind": "transcript", "cues": cues(path)})
             elif name.endswith((".csv", ".tsv")):

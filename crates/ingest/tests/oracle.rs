@@ -12,6 +12,7 @@ use rag_core::document::Document;
 use rag_core::source::{SourceKind, SourceOptions, SourceSpec};
 use rag_core::tokens::WordCounter;
 use serde_json::{Map, Value};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 const COUNTER: WordCounter = WordCounter { window: 254 };
@@ -44,12 +45,28 @@ fn keys(document: &Document) -> Vec<(String, String)> {
     found
 }
 
-fn config(name: &str, content: &[u8], expected: &Value) -> usize {
+fn config(name: &str, content: &[u8], entry: &Value) -> usize {
     let mut checked = 0;
+    let expected = &entry["keys"];
+    let paths: HashSet<Vec<&str>> = entry["paths"]
+        .as_array()
+        .expect("paths")
+        .iter()
+        .map(|path| path.as_array().expect("path").iter().filter_map(Value::as_str).collect())
+        .collect();
     for chunk_tokens in [16, 200] {
         let document = read(SourceKind::Config, name, content, chunk_tokens);
         assert_eq!(document.metadata.get("parse_error"), None, "{name}");
         assert_eq!(document.role.as_deref(), Some("configuration"));
+        for chunk in &document.chunks {
+            // Elements have no names.
+            let is_element =
+                |name: &&str| name.strip_prefix('[').is_some_and(|n| n.trim_end_matches(']').parse::<u64>().is_ok());
+            let path: Vec<&str> =
+                chunk.heading_path.iter().map(String::as_str).filter(|name| !is_element(name)).collect();
+            assert!(path.is_empty() || paths.contains(&path), "{name}: there is no key {path:?}");
+            checked += 1;
+        }
         let Some(expected) = expected.as_array() else { continue };
         if expected.len() > 4000 {
             continue;
@@ -164,7 +181,7 @@ fn other_implementations_agree() {
             continue;
         };
         let compare = || match entry["kind"].as_str().expect("kind") {
-            "config" => ("config", config(name, &content, &entry["keys"])),
+            "config" => ("config", config(name, &content, entry)),
             "transcript" => ("transcript", transcript(name, &content, &entry["cues"])),
             "jsonl" => ("jsonl", table(&path, &entry["rows"])),
             _ => {

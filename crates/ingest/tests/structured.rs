@@ -306,6 +306,70 @@ fn a_broken_array_loses_no_more_than_it_must() {
     assert_eq!(rag_ingest::read(&spec, &items[0], &COUNTER).expect("readable").text, "x");
 }
 
+/// Names of formats with content that means no good, some megabytes of each in a release build.
+#[test]
+fn large_content_ends_well() {
+    let n = if cfg!(debug_assertions) { 50_000 } else { 1_000_000 };
+    let segments = |n: usize| (0..n).map(|i| format!("{{\"start\":{i},\"text\":\"a\"}}")).collect::<Vec<_>>().join(",");
+    for (kind, name, content) in [
+        (SourceKind::Config, "flat.json", format!("[{}0]", "0,".repeat(4 * n))),
+        (SourceKind::Config, "string.json", format!("{{\"a\": \"{}\"}}", "x".repeat(8 * n))),
+        (
+            SourceKind::Config,
+            "keys.json",
+            format!("{{{}\"z\":0}}", (0..n).map(|i| format!("\"{i}\":0,")).collect::<String>()),
+        ),
+        (SourceKind::Config, "keys.yaml", (0..n).map(|i| format!("k{i}: v\n")).collect()),
+        (SourceKind::Config, "flow.yaml", format!("a: [{}0]", "0, ".repeat(n))),
+        (SourceKind::Config, "deep.yaml", (0..2000).map(|i| format!("{}k:\n", " ".repeat(i))).collect()),
+        (SourceKind::Config, "comments.yaml", "# x\n".repeat(2 * n)),
+        (SourceKind::Config, "tables.toml", (0..n / 2).map(|i| format!("[t{i}]\na = 1\n")).collect()),
+        (SourceKind::Config, "array.toml", format!("a = [{}0]", "0,".repeat(2 * n))),
+        (SourceKind::Config, "keys.ini", (0..n).map(|i| format!("k{i} = v\n")).collect()),
+        (SourceKind::Config, "sections.ini", (0..n).map(|i| format!("[s{i}]\n")).collect()),
+        (
+            SourceKind::Transcript,
+            "cues.srt",
+            (0..n / 10).map(|i| format!("{i}\n00:00:00,{:03} --> 00:00:01,000\nab <i>c</i>.\n\n", i % 1000)).collect(),
+        ),
+        (SourceKind::Transcript, "lines.srt", format!("1\n00:00:00,000 --> 00:00:01,000\n{}", "1\n".repeat(2 * n))),
+        (
+            SourceKind::Transcript,
+            "voices.vtt",
+            format!("WEBVTT\n\n00:00.000 --> 00:01.000\n{}", "<v a>b<v c>d".repeat(n / 10)),
+        ),
+        (SourceKind::Transcript, "segments.json", format!("[{}]", segments(n / 10))),
+        (
+            SourceKind::Forum,
+            "answers.json",
+            format!("{{\"question\": \"q\", \"answers\": [{}\"a\"]}}", "\"a\",".repeat(49_000.min(n / 10))),
+        ),
+        (SourceKind::Forum, "html.json", format!("{{\"body\": \"<p>{}\"}}", "<div><li>".repeat(n / 4))),
+        (SourceKind::Issues, "quotes.json", format!("{{\"body\": \"{}\"}}", "> ".repeat(n / 4))),
+    ] {
+        let options = SourceOptions::defaults(kind);
+        let begin = std::time::Instant::now();
+        let document = parse(kind, &options, name, content.as_bytes(), &COUNTER).expect(name);
+        assert!(!document.chunks.is_empty() || name == "comments.yaml", "{name}");
+        eprintln!(
+            "{name}: {:.1} MB in {:.2} s, {} chunks",
+            content.len() as f64 / 1e6,
+            begin.elapsed().as_secs_f64(),
+            document.chunks.len()
+        );
+    }
+    let posts = format!("{{\"question\": \"q\", \"answers\": [{}\"a\"]}}", "\"a\",".repeat(60_000));
+    let refused = rag_ingest::parse_inline(
+        SourceKind::Forum,
+        &SourceOptions::defaults(SourceKind::Forum),
+        "f",
+        posts.as_bytes(),
+        &Map::new(),
+        &COUNTER,
+    );
+    assert_eq!(refused.expect_err("too many").error.kind, Kind::LimitExceeded);
+}
+
 fn yaml() -> impl Strategy<Value = String> {
     let key = prop_oneof!["[a-z]{1,8}", Just("\"q k\"".to_owned()), Just("'é漢'".to_owned())];
     let value = prop_oneof![
@@ -430,6 +494,28 @@ proptest! {
         let (few, failures) = list(&spec).expect("listing");
         prop_assert_eq!(few.len() + failures.len(), records.len());
         prop_assert!(few.iter().all(|item| item.size <= max));
+    }
+
+    #[test]
+    fn rows_are_what_was_written(
+        names in prop::collection::btree_set("[a-z]{1,5}", 1..5),
+        cells in prop::collection::vec(prop::collection::vec("[a-z,;\"\r\n é#|]{0,12}", 5), 0..12),
+        end in prop_oneof![Just("\n"), Just("\r\n")],
+    ) {
+        let quoted = |cell: &str| format!("\"{}\"", cell.replace('"', "\"\""));
+        let row = |cells: &[String]| cells.iter().map(|c| quoted(c)).collect::<Vec<_>>().join(",");
+        let names: Vec<String> = ["text".to_owned()].into_iter().chain(names).collect::<std::collections::BTreeSet<_>>().into_iter().collect();
+        let mut text = row(&names) + end;
+        cells.iter().for_each(|cells| text.push_str(&(row(&cells[..names.len()]) + end)));
+        let (_dir, path) = write("a.csv", text.as_bytes());
+        let spec = spec(SourceKind::Jsonl, &path);
+        let (items, failures) = list(&spec).expect("listing");
+        prop_assert_eq!((items.len(), failures.len()), (cells.len(), 0));
+        for (item, cells) in items.iter().zip(&cells) {
+            let record: Value = serde_json::from_slice(&rag_ingest::fetch(&spec, item).expect("bytes")).expect("JSON");
+            let expected: Map<String, Value> = names.iter().cloned().zip(cells.iter().cloned().map(Value::from)).collect();
+            prop_assert_eq!(record, Value::Object(expected));
+        }
     }
 
     #[test]

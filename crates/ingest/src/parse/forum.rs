@@ -65,7 +65,7 @@ pub fn parse(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
         comments(&object, &body, 0, &mut posts);
     }
     let mut parsed = Parsed { repaired_bytes, external_id, role: Some(ROLE.to_owned()), ..Parsed::default() };
-    post::assemble(posts, &mut parsed);
+    post::assemble(posts, &mut parsed)?;
     let taken = ["accepted_answer_id", "comments", "replies", "body", "cooked", "body_html", "title", "post_stream"];
     let said = thread.into_iter().filter(|(name, value)| {
         let about_the_question = taken.contains(&name.as_str())

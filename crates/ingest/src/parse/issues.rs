@@ -51,7 +51,7 @@ pub fn parse(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
     let mut parsed =
         Parsed { repaired_bytes, external_id, role: Some(super::forum::ROLE.to_owned()), ..Parsed::default() };
     parsed.published_at = post::time_of(&issue, CREATED);
-    post::assemble(posts, &mut parsed);
+    post::assemble(posts, &mut parsed)?;
     let mut said = about(issue);
     if !attachments.is_empty() {
         said.insert("attachments".to_owned(), attachments.iter().map(named).collect());

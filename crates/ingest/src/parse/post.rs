@@ -36,6 +36,9 @@ const PEOPLE: &[&str] = &["login", "display_name", "displayName", "username", "n
 /// Bytes of what a post answers that go with it; the first sentences of what is longer.
 const MAX_CONTEXT: usize = 480;
 
+/// Posts of one document, at most; each is a part, which takes far more memory than the shortest post.
+const MAX_POSTS: usize = 50_000;
+
 /// A post.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Post {
@@ -147,7 +150,13 @@ pub fn object(bytes: &[u8], what: &str) -> Result<(Object, u64)> {
 }
 
 /// The document of some posts.
-pub fn assemble(posts: Vec<Post>, parsed: &mut Parsed) {
+pub fn assemble(posts: Vec<Post>, parsed: &mut Parsed) -> Result<()> {
+    if posts.len() > MAX_POSTS {
+        let message = format!("there are {} posts in one document, more than {MAX_POSTS}", posts.len());
+        return Err(
+            Error::new(Kind::LimitExceeded, message).with_hint("Give each thread or issue a record of its own.")
+        );
+    }
     let mut text = String::new();
     let mut parts = Vec::with_capacity(posts.len());
     for post in posts {
@@ -180,4 +189,5 @@ pub fn assemble(posts: Vec<Post>, parsed: &mut Parsed) {
     parsed.structure = Structure { body: 0..text.len(), parts, ..Structure::default() };
     parsed.text = text;
     parsed.media_type = "text/markdown".to_owned();
+    Ok(())
 }
