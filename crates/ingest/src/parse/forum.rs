@@ -65,7 +65,7 @@ pub fn parse(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
         comments(&object, &body, 0, &mut posts);
     }
     let mut parsed = Parsed { repaired_bytes, external_id, role: Some(ROLE.to_owned()), ..Parsed::default() };
-    post::assemble(posts, &mut parsed);
+    post::assemble(posts, &mut parsed)?;
     let taken = ["accepted_answer_id", "comments", "replies", "body", "cooked", "body_html", "title", "post_stream"];
     let said = thread.into_iter().filter(|(name, value)| {
         let about_the_question = taken.contains(&name.as_str())
@@ -87,11 +87,11 @@ fn is_text(name: &str) -> bool {
 fn question_and_answers(thread: &mut Object) -> (Value, Vec<Value>) {
     let stream = thread.get_mut("post_stream").and_then(Value::as_object_mut);
     let posts = stream.and_then(|stream| stream.remove("posts")).or_else(|| thread.remove("posts"));
-    if let Some(Value::Array(mut posts)) = posts {
-        if !posts.is_empty() {
-            let question = posts.remove(0);
-            return (question, posts);
-        }
+    if let Some(Value::Array(mut posts)) = posts
+        && !posts.is_empty()
+    {
+        let question = posts.remove(0);
+        return (question, posts);
     }
     let mut answers = Vec::new();
     for name in ["answers", "replies"] {

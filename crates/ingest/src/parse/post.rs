@@ -7,7 +7,7 @@
 //! but in the facts and metadata of its part, so that a renamed author changes no chunk's text. Texts are Markdown.
 
 use super::metadata::{rfc3339, scalar};
-use super::{Parsed, Part, Structure, markdown};
+use super::{Parsed, Part, Structure, html_text, markdown};
 use crate::text::{map_without_nul, repair, value_without_nul, without_nul};
 use rag_core::document::Facts;
 use rag_core::error::{Error, Kind, Result};
@@ -35,6 +35,9 @@ const PEOPLE: &[&str] = &["login", "display_name", "displayName", "username", "n
 
 /// Bytes of what a post answers that go with it; the first sentences of what is longer.
 const MAX_CONTEXT: usize = 480;
+
+/// Posts of one document, at most; each is a part, which takes far more memory than the shortest post.
+const MAX_POSTS: usize = 50_000;
 
 /// A post.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -65,17 +68,19 @@ pub fn text_of(object: &Object, names: &[&str]) -> Option<String> {
 /// What was written in a post, which may be nothing but its text.
 pub fn body_of(value: &Value) -> String {
     match value {
-        Value::Object(object) => {
-            let texts = TEXTS.iter().filter_map(|name| object.get(*name)?.as_str().map(|text| (*name, text)));
-            let found = texts.into_iter().find(|(_, text)| !text.trim().is_empty());
-            found.map_or(String::new(), |(name, text)| {
-                let html =
-                    matches!(name, "cooked" | "body_html") || (name == "body" && super::html_text::is_html(text));
-                if html { super::html_text::markdown(text) } else { text.to_owned() }
-            })
-        }
+        Value::Object(object) => text_in(object),
         other => scalar(other).unwrap_or_default(),
     }
+}
+
+/// What was written in a post.
+pub fn text_in(object: &Object) -> String {
+    let mut texts = TEXTS.iter().filter_map(|name| object.get(*name)?.as_str().map(|text| (*name, text)));
+    let Some((name, text)) = texts.find(|(_, text)| !text.trim().is_empty()) else {
+        return String::new();
+    };
+    let html = matches!(name, "cooked" | "body_html") || (name == "body" && html_text::is_html(text));
+    if html { html_text::markdown(text) } else { text.to_owned() }
 }
 
 /// Who wrote something: a name, or an object with one.
@@ -145,7 +150,13 @@ pub fn object(bytes: &[u8], what: &str) -> Result<(Object, u64)> {
 }
 
 /// The document of some posts.
-pub fn assemble(posts: Vec<Post>, parsed: &mut Parsed) {
+pub fn assemble(posts: Vec<Post>, parsed: &mut Parsed) -> Result<()> {
+    if posts.len() > MAX_POSTS {
+        let message = format!("there are {} posts in one document, more than {MAX_POSTS}", posts.len());
+        return Err(
+            Error::new(Kind::LimitExceeded, message).with_hint("Give each thread or issue a record of its own.")
+        );
+    }
     let mut text = String::new();
     let mut parts = Vec::with_capacity(posts.len());
     for post in posts {
@@ -178,4 +189,5 @@ pub fn assemble(posts: Vec<Post>, parsed: &mut Parsed) {
     parsed.structure = Structure { body: 0..text.len(), parts, ..Structure::default() };
     parsed.text = text;
     parsed.media_type = "text/markdown".to_owned();
+    Ok(())
 }

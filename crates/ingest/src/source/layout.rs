@@ -343,3 +343,52 @@ impl<R: BufRead> Lines<R> {
         Ok(Some(Found { words, offset, length, blank, error: None }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layout_is_told_by_name_and_first_bytes() {
+        use SourceKind::{Forum, Issues, Jsonl, Transcript};
+        let array = |start| Layout::Elements { start, alone: true };
+        let field = |start| Layout::Elements { start, alone: false };
+        for (kind, name, head, layout) in [
+            (Jsonl, "a.jsonl", "{\"text\": 1}\n", Layout::Lines),
+            (Jsonl, "a.jsonl", "{broken\n{}\n", Layout::Lines),
+            (Jsonl, "a", "{\n", Layout::Lines),
+            (Jsonl, "a.json", "{\n \"text\": \"x\"\n}", Layout::Whole),
+            (Jsonl, "a.json", "\u{FEFF} \n[{", array(6)),
+            (Jsonl, "a.json", "{\"items\": [{", Layout::Lines),
+            (Jsonl, "a.CSV", "a;b\n[", Layout::Rows { delimiter: b';' }),
+            (Jsonl, "a.tsv", "a,b", Layout::Rows { delimiter: b'\t' }),
+            (Forum, "a.csv", "a,b", Layout::Lines),
+            (Forum, "a.json", "{\"items\" : [{", field(12)),
+            (Forum, "a.json", "{\n\"threads\": [\n", field(14)),
+            (Forum, "a.json", "{\"id\": 1}\n{\"id\": 2}\n", Layout::Lines),
+            (Issues, "a.json", "{\"id\": 1}\n", Layout::Lines),
+            (Issues, "a.json", "{\n\"id\": 1\n}", Layout::Whole),
+            (Transcript, "a.jsonl", "{\"id\": 1}", Layout::Lines),
+            (Jsonl, "a.json", "", Layout::Lines),
+        ] {
+            assert_eq!(Layout::of(kind, name, head.as_bytes()), layout, "{name} {head}");
+        }
+    }
+
+    #[test]
+    fn elements_are_the_same_however_the_file_is_read() {
+        let content = b" {\"a\": \"]}\\\"[\"} ,[1, [2]],, 3 ]rest";
+        for size in 1..content.len() {
+            let file = std::io::BufReader::with_capacity(size, &content[..]);
+            let mut elements = Elements { file, max: 5, number: 0, offset: 0, alone: false, state: State::Open };
+            let (mut bytes, mut found) = (Vec::new(), Vec::new());
+            while let Some(one) = elements.next(&mut bytes).expect("read") {
+                let place = one.offset as usize..(one.offset + one.length) as usize;
+                assert!(bytes.len() <= 5 && content[place.clone()].starts_with(&bytes));
+                found.push((one.words.number, String::from_utf8_lossy(&content[place]).into_owned()));
+            }
+            let expected = [(1, "{\"a\": \"]}\\\"[\"}"), (2, "[1, [2]]"), (3, "3")];
+            assert_eq!(found, expected.map(|(n, text)| (n, text.to_owned())));
+        }
+    }
+}

@@ -29,13 +29,14 @@ pub enum Key {
 }
 
 impl Key {
-    /// Appends the names to a path.
+    /// Appends the names to a path; a name that is empty says nothing there.
     pub fn names(&self, text: &str, path: &mut Vec<String>) {
         match self {
             Key::Name(range) => path.push(name(&text[range.clone()])),
             Key::Dotted(range) => path.extend(undotted(&text[range.clone()]).into_iter().map(name)),
             Key::Index(index) => path.push(format!("[{index}]")),
         }
+        path.retain(|name| !name.is_empty());
     }
 }
 

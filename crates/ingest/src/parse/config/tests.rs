@@ -41,14 +41,12 @@ fn yaml_by_its_keys() {
 fn a_large_value_is_cut_at_its_own_keys() {
     let text = "jobs:\n  one:\n    run: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n  two: 2\n  three: 3\n  # four\n  four:\n    - bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\n    - cccccccccccccccccccccccccccccccccccc\n";
     let expected = [
-        "jobs/one: jobs:⏎  one:⏎    run: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa⏎",
-        "jobs: two: 2⏎  three: 3⏎",
-        "jobs/four/[0]: # four⏎  four:⏎    - bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb⏎",
-        "jobs/four/[1]: - cccccccccccccccccccccccccccccccccccc⏎",
+        "jobs/one/run: jobs:⏎  one:⏎    run: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa⏎",
+        "jobs:   two: 2⏎  three: 3⏎",
+        "jobs/four/[0]:   # four⏎  four:⏎    - bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb⏎",
+        "jobs/four/[1]:     - cccccccccccccccccccccccccccccccccccc⏎",
     ];
-    let shown: Vec<String> =
-        shown("a.yml", text, 16).iter().map(|s| s.replace(":   ", ": ").replace(":  ", ": ")).collect();
-    assert_eq!(shown.iter().map(|s| s.replace(":   ", ": ")).collect::<Vec<_>>(), expected);
+    assert_eq!(shown("a.yml", text, 16), expected);
 }
 
 #[test]
@@ -57,7 +55,7 @@ fn documents_of_yaml_are_sections() {
     assert_eq!(shown("a.yaml", text, 200), ["[0]: ---⏎a: 1⏎", "[1]: ---⏎# second⏎b: 2⏎...⏎"]);
     assert_eq!(shown("a.yaml", "---\na: 1\nb: 2\n", 200), ["a: ---⏎a: 1⏎", "b: b: 2⏎"]);
     assert_eq!(shown("a.yaml", "- a\n- b\n", 200), [": - a⏎- b⏎"]);
-    assert_eq!(shown("a.yaml", "? [a, b]\n: c\nd: e\n", 200), ["[a, b]: ? [a, b]⏎: c⏎", "d: d: e⏎"]);
+    assert_eq!(shown("a.yaml", "? [a, b]\n: c\nd: e\n", 200), [": ? [a, b]⏎: c⏎", "d: d: e⏎"]);
 }
 
 #[test]

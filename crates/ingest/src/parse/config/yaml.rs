@@ -51,7 +51,7 @@ pub fn scan(text: &str, outline: &mut Outline) -> Result<(), Refused> {
         let range = span.byte_range().unwrap_or(nodes.end..nodes.end);
         match event {
             Event::Scalar(..) | Event::Alias(_) => {
-                let place = nodes.begin(&range);
+                let place = nodes.begin(&range, range.clone());
                 nodes.took(&range);
                 nodes.finish(place);
             }
@@ -86,7 +86,8 @@ fn has_several(text: &str) -> bool {
 }
 
 impl Nodes<'_, '_> {
-    fn begin(&mut self, range: &Range<usize>) -> Place {
+    /// Begins a node; `name` is what it is called by if it is a key.
+    fn begin(&mut self, range: &Range<usize>, name: Range<usize>) -> Place {
         match self.open.last_mut() {
             None => {
                 if let Some(number) = &mut self.document {
@@ -103,7 +104,7 @@ impl Nodes<'_, '_> {
             }
             Some(frame) if frame.key_next => {
                 frame.key_next = false;
-                self.outline.open(Key::Name(range.clone()), range.start);
+                self.outline.open(Key::Name(name), range.start);
                 Place::Key
             }
             Some(frame) => {
@@ -130,7 +131,8 @@ impl Nodes<'_, '_> {
         if self.open.is_empty() && self.document.is_none() && elements.is_some() {
             self.outline.of_elements();
         }
-        let place = self.begin(range);
+        // A collection that is a key has no name.
+        let place = self.begin(range, range.start..range.start);
         self.open.push(Frame { elements, key_next: true, flow: style == StructureStyle::Flow, place });
     }
 

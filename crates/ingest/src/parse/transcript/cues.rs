@@ -142,7 +142,7 @@ fn unmarked(text: &str) -> String {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
         let end = if rest.starts_with("{\\") {
-            rest.find('}')
+            rest[..rest.floor_char_boundary(MAX_TAG)].find('}')
         } else {
             tag(rest).filter(|(name, _)| is_style(name)).map(|t| t.1)
         };

@@ -79,36 +79,35 @@ pub fn parse(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
 
 /// A segment in its place.
 struct Placed {
-    from: u64,
-    to: u64,
+    /// Begin, end, identity: those of the segment before for one without a begin.
+    order: (u64, u64, Identity),
     timed: bool,
     segment: Segment,
 }
 
+/// Numbers in their order, then other names, then none.
+type Identity = (u64, bool, Option<String>);
+
 /// Puts segments in order; also how many of them had a time that had to be mended.
 fn order(segments: Vec<Segment>) -> (Vec<Placed>, u64) {
-    let (mut mended, mut before) = (0, 0);
+    let mut mended = 0;
+    let mut before = (0, 0, (0, false, None));
     let mut placed: Vec<Placed> = Vec::with_capacity(segments.len());
     for segment in segments {
-        let begin = segment.from.map(|from| u64::try_from(from).unwrap_or(0));
-        let from = begin.unwrap_or(before);
-        let to = segment.to.map_or(from, |to| u64::try_from(to).unwrap_or(0)).max(from);
+        let whole = |time: i64| u64::try_from(time).unwrap_or(0);
         let negative = segment.from.is_some_and(i64::is_negative) || segment.to.is_some_and(i64::is_negative);
-        let reversed = begin.zip(segment.to).is_some_and(|(from, to)| i64::try_from(from).is_ok_and(|from| to < from));
+        let reversed = segment.from.zip(segment.to).is_some_and(|(from, to)| to < from);
         mended += u64::from(negative || reversed);
-        before = from;
-        placed.push(Placed { from, to, timed: begin.is_some(), segment });
+        let timed = segment.from.is_some();
+        if let Some(from) = segment.from.map(whole) {
+            let id = segment.id.clone();
+            let number = id.as_deref().and_then(|id| id.parse::<u64>().ok()).unwrap_or(u64::MAX);
+            before = (from, segment.to.map_or(from, whole).max(from), (number, id.is_none(), id));
+        }
+        placed.push(Placed { order: before.clone(), timed, segment });
     }
     // A stable sort: the place in the file decides last.
-    placed.sort_by(|a, b| {
-        let id = |p: &Placed| {
-            let id = p.segment.id.clone();
-            (id.is_none(), id.as_deref().and_then(|id| id.parse::<u64>().ok()).unwrap_or(u64::MAX), id)
-        };
-        (a.from, a.to)
-            .cmp(&(b.from, b.to))
-            .then_with(|| if a.timed && b.timed { id(a).cmp(&id(b)) } else { std::cmp::Ordering::Equal })
-    });
+    placed.sort_by(|a, b| a.order.cmp(&b.order));
     (placed, mended)
 }
 
@@ -118,7 +117,7 @@ fn tell(segments: Vec<Segment>, parsed: &mut Parsed) {
     let mut text = String::new();
     let mut parts: Vec<Part> = Vec::new();
     let mut times = Vec::new();
-    for Placed { from, to, timed, segment } in placed {
+    for Placed { order: (from, to, _), timed, segment } in placed {
         let said = without_nul(&segment.text.split_whitespace().collect::<Vec<_>>().join(" "));
         if said.is_empty() {
             continue;

@@ -24,7 +24,8 @@ fn subrip() {
     let text = "\u{FEFF}1\r\n00:00:01,000 --> 00:00:02,500\r\n<i>Hello</i>,\r\nworld.\r\n\r\n2\r\n00:00:03.5 --> 100:00:04 X1:1\r\n[Ann]: Hi {\\an8}there < 3\r\n\r\nagain\r\n\r\n3\r\n00:00:01,000 --> 00:00:02,000\r\n\r\n4\r\nbad --> 00:00:09,000\r\nNo begin.\r\n5\r\n00:00:09,000 --> 00:00:08,000\r\n7\r\n";
     let parsed = read(text.as_bytes());
     let (turns, times) = told(&parsed);
-    assert_eq!(turns, [(None, "Hello, world. No begin."), (Some("Ann"), "Hi there < 3 again"), (None, "7")]);
+    // The cue without a begin stands behind the one before it, which ended before the first.
+    assert_eq!(turns, [(None, "No begin. Hello, world."), (Some("Ann"), "Hi there < 3 again"), (None, "7")]);
     let expected = [(1000, 2500, "Hello, world."), (3500, 360_004_000, "Hi there < 3 again"), (9000, 9000, "7")];
     assert_eq!(times, expected);
     assert_eq!(parsed.metadata["mended_times"], json!(1));
