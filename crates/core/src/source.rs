@@ -68,7 +68,11 @@ impl SourceKind {
             Ok(Self::Jsonl) => Err(Error::unsupported("kind \"jsonl\" cannot be ingested inline")
                 .with_hint("Call rag.ingest once for each record, or add the file as a source.")),
             Ok(kind) => Ok(kind),
-            Err(_) => Err(Self::unknown("kind", name, &[Self::Text, Self::Markdown, Self::Html, Self::Article, Self::Docx, Self::Epub])),
+            Err(_) => Err(Self::unknown(
+                "kind",
+                name,
+                &[Self::Text, Self::Markdown, Self::Html, Self::Article, Self::Docx, Self::Epub],
+            )),
         }
     }
 

@@ -186,7 +186,9 @@ impl Composer {
             }
         }
         self.out.push_str(line);
-        self.out.truncate(at + self.out[at..].trim_end_matches([' ', '\t']).len());
+        if line.is_empty() {
+            self.out.truncate(at + self.out[at..].trim_end_matches(' ').len());
+        }
         self.out.push('\n');
     }
 }
@@ -282,13 +284,14 @@ impl Inline {
 
     /// Text.
     pub fn text(&mut self, text: &str) {
-        for c in text.chars() {
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
             match c {
                 ' ' | '\t' | '\n' | '\r' | '\u{c}' | '\u{a0}' => self.space(),
                 // Invisible: hints for hyphenation and marks of byte order.
                 '\u{ad}' | '\u{feff}' | '\u{200b}' => {}
-                '\0' => self.push(char::REPLACEMENT_CHARACTER),
-                c => self.push(c),
+                '\0' => self.push(char::REPLACEMENT_CHARACTER, None),
+                c => self.push(c, chars.peek().copied()),
             }
         }
     }
@@ -391,17 +394,35 @@ impl Inline {
         }
     }
 
-    fn push(&mut self, c: char) {
+    fn push(&mut self, c: char, next: Option<char>) {
         self.flush();
+        let before = self.out.chars().next_back();
         let special = match self.place {
             Place::Paragraph => false,
-            Place::Heading => matches!(c, '*' | '_' | '<' | '[' | ']' | '`' | '&' | '~' | '\\'),
+            Place::Heading => is_special(before, c, next),
             Place::Cell => c == '|',
         };
         if special || (self.linked && matches!(c, '[' | ']')) {
             self.out.push('\\');
         }
         self.out.push(c);
+    }
+}
+
+/// Whether a character between two others would be markup in a heading.
+fn is_special(before: Option<char>, c: char, next: Option<char>) -> bool {
+    let word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    let space = |c: Option<char>| c.is_none_or(char::is_whitespace);
+    match c {
+        '*' => !(space(before) && space(next)),
+        '_' => !(word(before) && word(next)) && !(space(before) && space(next)),
+        '<' => next.is_some_and(|n| n.is_ascii_alphabetic() || matches!(n, '/' | '!' | '?')),
+        ']' => matches!(next, Some('(' | '[')),
+        '&' => next.is_some_and(|n| n.is_ascii_alphanumeric() || n == '#'),
+        '~' => before == Some('~') || next == Some('~'),
+        '\\' => next.is_some_and(|n| n.is_ascii_punctuation()),
+        '`' => true,
+        _ => false,
     }
 }
 
@@ -449,8 +470,33 @@ mod tests {
     #[test]
     fn a_paragraph_stays_a_paragraph() {
         for text in [
-            "# a", "#", "> a", "- a", "+", "* a", "1. a", "12) a", "```", "~~~ x", "---", "===", "***", "_ _ _", "<div>",
-            "<!-- a", "[a]: b", "[^a]: b", "|---|", ":--", "--- | ---", "#a", "1.a", "-a", "1234567890. a", "a < b", "*a*",
+            "# a",
+            "#",
+            "> a",
+            "- a",
+            "+",
+            "* a",
+            "1. a",
+            "12) a",
+            "```",
+            "~~~ x",
+            "---",
+            "===",
+            "***",
+            "_ _ _",
+            "<div>",
+            "<!-- a",
+            "[a]: b",
+            "[^a]: b",
+            "|---|",
+            ":--",
+            "--- | ---",
+            "#a",
+            "1.a",
+            "-a",
+            "1234567890. a",
+            "a < b",
+            "*a*",
         ] {
             let mut c = Composer::default();
             c.paragraph(&format!("before | x\n{text}\nafter"));
@@ -464,7 +510,29 @@ mod tests {
 
     #[test]
     fn a_heading_reads_as_it_was_written() {
-        for text in ["a #", "a ##", "C#", "a {#b}", "{x}", "int *p, *q", "__init__", "The <div> element", "[x](y)", "`a", "&amp; &lt;", "a\\*b", "1. x", "~~no~~"] {
+        for text in [
+            "a #",
+            "a ##",
+            "C#",
+            "a {#b}",
+            "{x}",
+            "int *p, *q",
+            "__init__",
+            "The <div> element",
+            "[x](y)",
+            "`a",
+            "&amp; &lt;",
+            "a\\*b",
+            "snake_case_name & a_",
+            "a * b, [c] < d",
+            "AT&T",
+            "_a_ b_c",
+            "C:\\dir",
+            "[a][b]",
+            "x ~ y",
+            "1. x",
+            "~~no~~",
+        ] {
             let mut inline = Inline::new(Place::Heading);
             inline.text(text);
             let mut c = Composer::default();

@@ -28,7 +28,8 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed> {
     let opf = container.all("rootfile").find_map(|file| file.attribute("full-path"));
     let opf = opf.ok_or_else(|| bad("epub names no package document"))?.to_owned();
     let book = package.need(&opf)?;
-    let items: HashMap<&str, xml::Element<'_>> = book.all("item").filter_map(|item| Some((item.attribute("id")?, item))).collect();
+    let items: HashMap<&str, xml::Element<'_>> =
+        book.all("item").filter_map(|item| Some((item.attribute("id")?, item))).collect();
     let mut text = String::new();
     let mut navigation: Vec<Range<usize>> = Vec::new();
     for (number, reference) in book.all("itemref").enumerate() {
@@ -89,7 +90,9 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed> {
 /// Whether more than fonts is encrypted.
 fn is_locked(bytes: &[u8]) -> bool {
     let Ok(tree) = xml::parse(bytes) else { return true };
-    let locked = |uri: &str| [".xhtml", ".html", ".htm", ".xml", ".opf"].iter().any(|end| uri.to_ascii_lowercase().ends_with(end));
+    let locked = |uri: &str| {
+        [".xhtml", ".html", ".htm", ".xml", ".opf"].iter().any(|end| uri.to_ascii_lowercase().ends_with(end))
+    };
     tree.all("CipherReference").filter_map(|reference| reference.attribute("URI")).any(locked)
 }
 

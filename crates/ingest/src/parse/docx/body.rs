@@ -103,7 +103,8 @@ impl<'d> Writer<'d> {
             Some(level @ 0..=8) => Some(Role::Heading(level + 1)),
             _ => self.around.styles.role(style),
         };
-        let place = if matches!(role, Some(Role::Heading(_) | Role::Title)) { Place::Heading } else { Place::Paragraph };
+        let place =
+            if matches!(role, Some(Role::Heading(_) | Role::Title)) { Place::Heading } else { Place::Paragraph };
         let mut run = Inline::new(place);
         match role {
             Some(Role::Contents) => return,
@@ -204,7 +205,8 @@ impl<'d> Writer<'d> {
                     self.inline(child, run);
                     run.space();
                 }
-                "del" | "moveFrom" | "pPr" | "rPr" | "sdtPr" | "tblPr" | "instrText" | "delText" | "rt" | "footnoteRef" | "endnoteRef" => {}
+                "del" | "moveFrom" | "pPr" | "rPr" | "sdtPr" | "tblPr" | "instrText" | "delText" | "rt"
+                | "footnoteRef" | "endnoteRef" => {}
                 _ => self.inline(child, run),
             }
         }
@@ -245,7 +247,11 @@ impl<'d> Writer<'d> {
                 let mut run = Inline::new(Place::Cell);
                 self.inline(cell, &mut run);
                 row.push(run.finish().trim().to_owned());
-                let wide = cell.child("tcPr").and_then(|p| styles::value(p, "gridSpan")).and_then(|n| n.parse().ok()).unwrap_or(1);
+                let wide = cell
+                    .child("tcPr")
+                    .and_then(|p| styles::value(p, "gridSpan"))
+                    .and_then(|n| n.parse().ok())
+                    .unwrap_or(1);
                 row.extend(std::iter::repeat_n(String::new(), usize::min(wide, MAX_SPAN).saturating_sub(1)));
             }
             written.push(row);

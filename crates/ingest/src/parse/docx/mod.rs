@@ -31,12 +31,8 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed> {
     let styles = part("styles", "styles.xml")?.map(|tree| Styles::read(&tree)).unwrap_or_default();
     let numberings = part("numbering", "numbering.xml")?.map(|tree| Numberings::read(&tree)).unwrap_or_default();
     let (footnotes, endnotes) = (part("footnotes", "footnotes.xml")?, part("endnotes", "endnotes.xml")?);
-    let around = Around {
-        styles: &styles,
-        links: &relations.links,
-        footnotes: footnotes.as_ref(),
-        endnotes: endnotes.as_ref(),
-    };
+    let around =
+        Around { styles: &styles, links: &relations.links, footnotes: footnotes.as_ref(), endnotes: endnotes.as_ref() };
     let mut writer = Writer::new(&around, numberings);
     document.all("body").take(1).for_each(|body| writer.blocks(body));
     let title = writer.title.take();
@@ -126,7 +122,8 @@ fn properties(package: &mut Package<'_>) -> Result<Map<String, serde_json::Value
         ("modified", "modified_at"),
     ] {
         let Some(text) = tree.all(name).next().and_then(xml::Element::words) else { continue };
-        let value = if key.ends_with("_at") { metadata::rfc3339(&text) } else { Some(text.chars().take(1000).collect()) };
+        let value =
+            if key.ends_with("_at") { metadata::rfc3339(&text) } else { Some(text.chars().take(1000).collect()) };
         known.extend(value.map(|value| (key.to_owned(), value.into())));
     }
     Ok(known)

@@ -58,7 +58,8 @@ pub fn read(tree: &Tree, url: Option<&Url>) -> About {
                 said.extend(attribute("href").map(|href| ("canonical".to_owned(), href.to_owned())));
             }
             "meta" => {
-                let key = attribute("property").or(attribute("name")).or(attribute("itemprop")).or(attribute("http-equiv"));
+                let key =
+                    attribute("property").or(attribute("name")).or(attribute("itemprop")).or(attribute("http-equiv"));
                 if let (Some(key), Some(value)) = (key, attribute("content").and_then(text)) {
                     said.push((key.trim().to_ascii_lowercase(), value));
                 }
@@ -79,27 +80,45 @@ pub fn read(tree: &Tree, url: Option<&Url>) -> About {
         Some(url) => url.join(href.trim()).ok(),
         None => Url::parse(href.trim()).ok(),
     };
-    about.canonical = find(&["canonical", "og:url"]).and_then(absolute).filter(|u| matches!(u.scheme(), "http" | "https"));
+    about.canonical =
+        find(&["canonical", "og:url"]).and_then(absolute).filter(|u| matches!(u.scheme(), "http" | "https"));
     let found = url.cloned().or_else(|| about.canonical.clone());
     about.base = match (base, found) {
         (Some(base), Some(found)) => found.join(base.trim()).ok().or(Some(found)),
         (Some(base), None) => Url::parse(base.trim()).ok(),
         (None, found) => found,
     };
-    about.title = data.title.or_else(|| find(&["og:title", "citation_title", "dc.title", "dcterms.title", "twitter:title"]));
-    about.language = about.language.or_else(|| find(&["content-language", "language", "dc.language"]).and_then(|l| language(&l)));
+    about.title =
+        data.title.or_else(|| find(&["og:title", "citation_title", "dc.title", "dcterms.title", "twitter:title"]));
+    about.language =
+        about.language.or_else(|| find(&["content-language", "language", "dc.language"]).and_then(|l| language(&l)));
     about.published_at = data.published.as_deref().and_then(rfc3339).or_else(|| {
         time(&[
-            "article:published_time", "og:published_time", "datepublished", "citation_publication_date", "dc.date.issued",
-            "dcterms.issued", "dcterms.created", "dc.date", "dcterms.date", "pubdate", "publish-date", "date", "parsely-pub-date",
+            "article:published_time",
+            "og:published_time",
+            "datepublished",
+            "citation_publication_date",
+            "dc.date.issued",
+            "dcterms.issued",
+            "dcterms.created",
+            "dc.date",
+            "dcterms.date",
+            "pubdate",
+            "publish-date",
+            "date",
+            "parsely-pub-date",
         ])
     });
     about.generator = find(&["generator"]);
-    let authors = [data.author, find(&["author", "citation_author", "dc.creator", "dcterms.creator", "article:author", "parsely-author"])];
+    let authors = [
+        data.author,
+        find(&["author", "citation_author", "dc.creator", "dcterms.creator", "article:author", "parsely-author"]),
+    ];
     // Some sites give the address of the author's page.
     let author = authors.into_iter().flatten().find(|author| !author.contains("://"));
     let described = find(&["description", "og:description", "dc.description", "twitter:description"]);
-    let modified = data.modified.as_deref().and_then(rfc3339).or_else(|| time(&["article:modified_time", "og:updated_time"]));
+    let modified =
+        data.modified.as_deref().and_then(rfc3339).or_else(|| time(&["article:modified_time", "og:updated_time"]));
     for (key, value) in [
         ("canonical_url", about.canonical.as_ref().map(Url::to_string)),
         ("author", author),
@@ -117,7 +136,8 @@ pub fn read(tree: &Tree, url: Option<&Url>) -> About {
 /// A language tag that looks like one.
 fn language(text: &str) -> Option<String> {
     let tag = text.split([',', ';']).next().unwrap_or_default().trim().replace('_', "-");
-    let sound = tag.len() <= 35 && tag.split('-').all(|p| (1..=8).contains(&p.len()) && p.bytes().all(|b| b.is_ascii_alphanumeric()));
+    let sound = tag.len() <= 35
+        && tag.split('-').all(|p| (1..=8).contains(&p.len()) && p.bytes().all(|b| b.is_ascii_alphanumeric()));
     let first = tag.split('-').next().unwrap_or_default();
     (sound && first.len() >= 2 && first.bytes().all(|b| b.is_ascii_alphabetic())).then_some(tag)
 }
@@ -183,7 +203,9 @@ fn names(value: &Value) -> Vec<&str> {
 
 /// Whether it describes something written.
 fn is_work(object: &Map<String, Value>) -> bool {
-    let written = |kind: &str| kind.ends_with("Article") || kind.ends_with("Posting") || matches!(kind, "Report" | "HowTo" | "Recipe");
+    let written = |kind: &str| {
+        kind.ends_with("Article") || kind.ends_with("Posting") || matches!(kind, "Report" | "HowTo" | "Recipe")
+    };
     match object.get("@type") {
         Some(Value::String(kind)) => written(kind),
         Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).any(written),
@@ -194,8 +216,26 @@ fn is_work(object: &Map<String, Value>) -> bool {
 /// The role of a page that a program for documentation made.
 pub fn role(about: &About) -> Option<String> {
     const MAKERS: &[&str] = &[
-        "sphinx", "docutils", "mkdocs", "docusaurus", "rustdoc", "mdbook", "javadoc", "doxygen", "vitepress", "docbook",
-        "asciidoctor", "antora", "gitbook", "readme.io", "yard", "jsdoc", "typedoc", "starlight", "nextra", "pkgdown",
+        "sphinx",
+        "docutils",
+        "mkdocs",
+        "docusaurus",
+        "rustdoc",
+        "mdbook",
+        "javadoc",
+        "doxygen",
+        "vitepress",
+        "docbook",
+        "asciidoctor",
+        "antora",
+        "gitbook",
+        "readme.io",
+        "yard",
+        "jsdoc",
+        "typedoc",
+        "starlight",
+        "nextra",
+        "pkgdown",
     ];
     let generator = about.generator.as_ref()?.to_ascii_lowercase();
     MAKERS.iter().any(|maker| generator.contains(maker)).then(|| "documentation".to_owned())

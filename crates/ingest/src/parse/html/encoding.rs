@@ -33,7 +33,8 @@ pub fn decode(bytes: &[u8], content_type: Option<&str>) -> Repaired {
 fn declared(head: &str) -> Option<&'static Encoding> {
     let metas = head.split("<meta").skip(1).map(|rest| rest.split('>').next().unwrap_or_default());
     let xml = head.strip_prefix("<?xml").and_then(|rest| rest.split_once("?>")).map(|(declaration, _)| declaration);
-    let found = xml.and_then(|xml| label(xml.split_once("encoding")?.1)).or_else(|| metas.into_iter().find_map(charset));
+    let found =
+        xml.and_then(|xml| label(xml.split_once("encoding")?.1)).or_else(|| metas.into_iter().find_map(charset));
     found.map(|encoding| if encoding == UTF_16LE || encoding == UTF_16BE { UTF_8 } else { encoding })
 }
 

@@ -59,7 +59,8 @@ pub fn page(bytes: &[u8], content_type: Option<&str>, url: Option<&Url>, reading
         ..Parsed::default()
     };
     let title = about::title(&about, &tree).or_else(|| parsed.structure.title());
-    let published = about.published_at.or_else(|| (reading == Reading::Article).then(|| first_time(&tree, &content))?);
+    let published =
+        about.published_at.or_else(|| (reading == Reading::Article).then(|| first_time(&tree, &content))?);
     let mut known = Map::new();
     known.extend(title.map(|title| ("title".to_owned(), title.into())));
     known.extend(about.language.map(|language| ("language".to_owned(), language.into())));

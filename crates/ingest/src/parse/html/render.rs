@@ -136,7 +136,9 @@ impl<'t> Renderer<'t> {
         }
         for child in self.children(node) {
             let class = self.tree.attribute(child, "class").unwrap_or_default();
-            let numbers = class.split_whitespace().any(|c| matches!(c, "lineno" | "linenos" | "line-number" | "line-numbers" | "ln"));
+            let numbers = class
+                .split_whitespace()
+                .any(|c| matches!(c, "lineno" | "linenos" | "line-number" | "line-numbers" | "ln"));
             if !numbers {
                 self.verbatim(child, out);
                 // A line that is an element of its own.
@@ -167,12 +169,19 @@ impl<'t> Renderer<'t> {
                 }
                 None
             };
-            let found = named.or_else(&mut of_class).map(str::to_ascii_lowercase);
+            let found = named
+                .or_else(&mut of_class)
+                .and_then(|found| found.split([',', '{']).next())
+                .map(str::to_ascii_lowercase);
             let sound = |l: &String| {
-                (1..=20).contains(&l.len()) && l.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'#' | b'-' | b'_' | b'.'))
+                (1..=20).contains(&l.len())
+                    && l.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'#' | b'-' | b'_' | b'.'))
             };
             if let Some(language) = found.filter(sound) {
-                let none = matches!(language.as_str(), "none" | "default" | "plaintext" | "text" | "nohighlight" | "notranslate");
+                let none = matches!(
+                    language.as_str(),
+                    "none" | "default" | "plaintext" | "text" | "nohighlight" | "notranslate"
+                );
                 return (!none).then_some(language);
             }
         }
@@ -258,7 +267,10 @@ impl<'t> Renderer<'t> {
     /// Whether a link only shows where a heading is.
     fn is_anchor(&self, node: u32) -> bool {
         let here = self.tree.attribute(node, "href").is_some_and(|href| href.starts_with('#'));
-        here && matches!(self.tree.words(node).as_str(), "" | "¶" | "#" | "§" | "🔗" | "\u{f0c1}" | "\u{200b}" | "Anchor" | "Permalink")
+        here && matches!(
+            self.tree.words(node).as_str(),
+            "" | "¶" | "#" | "§" | "🔗" | "\u{f0c1}" | "\u{200b}" | "Anchor" | "Permalink"
+        )
     }
 
     /// An address as it is written; nothing for places in the page itself and for programs.

@@ -21,7 +21,9 @@ pub struct Rows {
 
 /// The rows of a table of data, without what is `removed`; `None` for any other.
 pub fn rows(tree: &Tree, table: u32, removed: &dyn Fn(u32) -> bool) -> Option<Rows> {
-    if tree.nodes[table as usize].layout || tree.attribute(table, "role").is_some_and(|r| r == "presentation" || r == "none") {
+    if tree.nodes[table as usize].layout
+        || tree.attribute(table, "role").is_some_and(|r| r == "presentation" || r == "none")
+    {
         return None;
     }
     let mut found = Rows { captions: Vec::new(), rows: Vec::new(), header: false };

@@ -6,17 +6,57 @@
 
 /// Attributes that are kept; nothing else about an element is ever asked.
 pub const ATTRIBUTES: &[&str] = &[
-    "alt", "alttext", "aria-hidden", "class", "colspan", "content", "data-lang", "data-language", "datetime", "epub:type",
-    "hidden", "href", "http-equiv", "id", "itemprop", "lang", "name", "property", "rel", "role", "rowspan", "src", "start",
-    "style", "type", "value", "xml:lang",
+    "alt",
+    "alttext",
+    "aria-hidden",
+    "class",
+    "colspan",
+    "content",
+    "data-lang",
+    "data-language",
+    "datetime",
+    "epub:type",
+    "hidden",
+    "href",
+    "http-equiv",
+    "id",
+    "itemprop",
+    "lang",
+    "name",
+    "property",
+    "rel",
+    "role",
+    "rowspan",
+    "src",
+    "start",
+    "style",
+    "type",
+    "value",
+    "xml:lang",
 ];
 
 /// Elements without content and end tag.
 pub fn is_void(name: &str) -> bool {
     matches!(
         name,
-        "area" | "base" | "br" | "col" | "embed" | "hr" | "img" | "input" | "link" | "meta" | "source" | "track" | "wbr"
-            | "param" | "basefont" | "bgsound" | "frame" | "keygen"
+        "area"
+            | "base"
+            | "br"
+            | "col"
+            | "embed"
+            | "hr"
+            | "img"
+            | "input"
+            | "link"
+            | "meta"
+            | "source"
+            | "track"
+            | "wbr"
+            | "param"
+            | "basefont"
+            | "bgsound"
+            | "frame"
+            | "keygen"
     )
 }
 
@@ -25,7 +65,19 @@ pub fn is_block(name: &str) -> bool {
     closes_paragraph(name)
         || matches!(
             name,
-            "html" | "body" | "tr" | "td" | "th" | "thead" | "tbody" | "tfoot" | "caption" | "li" | "dt" | "dd" | "legend"
+            "html"
+                | "body"
+                | "tr"
+                | "td"
+                | "th"
+                | "thead"
+                | "tbody"
+                | "tfoot"
+                | "caption"
+                | "li"
+                | "dt"
+                | "dd"
+                | "legend"
         )
 }
 
@@ -34,9 +86,38 @@ pub fn closes_paragraph(name: &str) -> bool {
     is_heading(name)
         || matches!(
             name,
-            "address" | "article" | "aside" | "blockquote" | "center" | "details" | "dialog" | "dir" | "div" | "dl"
-                | "fieldset" | "figcaption" | "figure" | "footer" | "form" | "header" | "hgroup" | "hr" | "main" | "menu"
-                | "nav" | "ol" | "p" | "pre" | "search" | "section" | "summary" | "table" | "ul" | "listing" | "xmp" | "plaintext"
+            "address"
+                | "article"
+                | "aside"
+                | "blockquote"
+                | "center"
+                | "details"
+                | "dialog"
+                | "dir"
+                | "div"
+                | "dl"
+                | "fieldset"
+                | "figcaption"
+                | "figure"
+                | "footer"
+                | "form"
+                | "header"
+                | "hgroup"
+                | "hr"
+                | "main"
+                | "menu"
+                | "nav"
+                | "ol"
+                | "p"
+                | "pre"
+                | "search"
+                | "section"
+                | "summary"
+                | "table"
+                | "ul"
+                | "listing"
+                | "xmp"
+                | "plaintext"
         )
 }
 
@@ -67,9 +148,32 @@ pub fn is_of_head(name: &str) -> bool {
 pub fn is_machinery(name: &str) -> bool {
     matches!(
         name,
-        "head" | "script" | "style" | "noscript" | "template" | "svg" | "iframe" | "object" | "embed" | "canvas" | "audio"
-            | "video" | "map" | "button" | "select" | "input" | "textarea" | "datalist" | "progress" | "meter" | "nav"
-            | "noembed" | "noframes" | "frameset" | "applet" | "title"
+        "head"
+            | "script"
+            | "style"
+            | "noscript"
+            | "template"
+            | "svg"
+            | "iframe"
+            | "object"
+            | "embed"
+            | "canvas"
+            | "audio"
+            | "video"
+            | "map"
+            | "button"
+            | "select"
+            | "input"
+            | "textarea"
+            | "datalist"
+            | "progress"
+            | "meter"
+            | "nav"
+            | "noembed"
+            | "noframes"
+            | "frameset"
+            | "applet"
+            | "title"
     )
 }
 
@@ -81,5 +185,8 @@ pub fn is_raw(name: &str) -> bool {
 /// Elements that a cell of a table does not hold when it is a cell of data.
 pub fn is_layout(name: &str) -> bool {
     is_heading(name)
-        || matches!(name, "table" | "pre" | "blockquote" | "article" | "section" | "figure" | "form" | "main" | "hr" | "xmp")
+        || matches!(
+            name,
+            "table" | "pre" | "blockquote" | "article" | "section" | "figure" | "form" | "main" | "hr" | "xmp"
+        )
 }

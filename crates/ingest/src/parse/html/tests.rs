@@ -31,12 +31,18 @@ fn elements_become_markdown() {
         ("<p># a\n<p>- b<p>1. c<p>&lt;div>", "\\# a\n\n\\- b\n\n1\\. c\n\n\\<div>\n"),
         ("<table><tr><th>a<th>b<tr><td>c|d<td><p>e<p>f</table>", "| a | b |\n| --- | --- |\n| c\\|d | e f |\n"),
         ("<table><tr><td>a<td>b</table>", "a\n\nb\n"),
-        ("<table><tr><td rowspan=2>a<td>b<tr><td>c<tr><td colspan=2>d</table>", "| a | b |\n| --- | --- |\n|  | c |\n| d |  |\n"),
+        (
+            "<table><tr><td rowspan=2>a<td>b<tr><td>c<tr><td colspan=2>d</table>",
+            "| a | b |\n| --- | --- |\n|  | c |\n| d |  |\n",
+        ),
         ("<table><tr><th>a<td>b<tr><th>c<td>d</table>", "|  |  |\n| --- | --- |\n| a | b |\n| c | d |\n"),
         ("<dl><dt>a<dd>b<dt>c<dd>d</dl>", "a\n\n- b\n\nc\n\n- d\n"),
         ("<h2>a <a href='#a'>#</a></h2><h2> </h2>", "## a\n"),
         ("<details><summary>a</summary>b</details><hr>c", "a\n\nb\n\n---\n\nc\n"),
-        ("<p>a<script>b</script><style>c</style><noscript>d</noscript><template>e</template><svg><text>f</text></svg>g", "ag\n"),
+        (
+            "<p>a<script>b</script><style>c</style><noscript>d</noscript><template>e</template><svg><text>f</text></svg>g",
+            "ag\n",
+        ),
         ("<math alttext='x^2'><mi>x</mi></math>", "x^2\n"),
         ("<p>a <b>(b)</b> <i> c </i>d", "a (b) *c* d\n"),
         ("<x-y>a <x-z>b</x-z></x-y>", "a b\n"),
@@ -47,7 +53,8 @@ fn elements_become_markdown() {
 
 #[test]
 fn what_is_hidden_or_leads_elsewhere_is_not_content() {
-    let html = "<nav>n</nav><p hidden>h</p><p style='Display : none'>s</p><p aria-hidden=true>a</p><p>c</p><footer>f</footer>";
+    let html =
+        "<nav>n</nav><p hidden>h</p><p style='Display : none'>s</p><p aria-hidden=true>a</p><p>c</p><footer>f</footer>";
     assert_eq!(whole(html), "c\n\nf\n");
     assert_eq!(whole("<header>h</header><main>m</main>"), "m\n");
     assert_eq!(whole("<body hidden><article style='display:none'>a</article>"), "a\n");
@@ -55,7 +62,9 @@ fn what_is_hidden_or_leads_elsewhere_is_not_content() {
 
 #[test]
 fn nothing_to_read_is_an_error() {
-    for html in ["", " ", "<p>", "<script>x</script>", "<nav>n</nav>", "<!-- c -->", "<img src=x>", "<table><tr><td></table>"] {
+    for html in
+        ["", " ", "<p>", "<script>x</script>", "<nav>n</nav>", "<!-- c -->", "<img src=x>", "<table><tr><td></table>"]
+    {
         for reading in [Reading::Whole, Reading::Article] {
             let error = page(html.as_bytes(), None, None, reading).expect_err(html);
             assert_eq!((error.kind, error.message.as_str()), (Kind::BadContent, "html has no readable content"));
@@ -69,14 +78,18 @@ fn links_are_relative_to_where_the_page_is() {
     let text = |html: &str, url| page(html.as_bytes(), None, url, Reading::Whole).expect("a page").text;
     assert_eq!(text("<a href=../b?c=(d)>e</a>", Some(&found)), "[e](https://a.example/b?c=%28d%29)\n");
     assert_eq!(text("<base href=/z/><a href=b>e</a>", Some(&found)), "[e](https://a.example/z/b)\n");
-    assert_eq!(text("<link rel=canonical href=http://b.example/q/><a href=b>e</a>", None), "[e](http://b.example/q/b)\n");
+    assert_eq!(
+        text("<link rel=canonical href=http://b.example/q/><a href=b>e</a>", None),
+        "[e](http://b.example/q/b)\n"
+    );
     assert_eq!(text("<a href=b>e</a>", None), "[e](b)\n");
     assert_eq!(text("<a href='data:text/html,x'>e</a><a href='https://['>f</a>", Some(&found)), "ef\n");
 }
 
 #[test]
 fn a_page_says_what_it_is() {
-    let html = "<html lang=de_AT><title>T | S</title><meta property=og:title content='T'><meta name=author content='A B'>
+    let html =
+        "<html lang=de_AT><title>T | S</title><meta property=og:title content='T'><meta name=author content='A B'>
         <meta property=article:published_time content=2024-02-03><meta name=generator content='Sphinx 7'>
         <link rel=canonical href=https://a.example/t><h1>H</h1>";
     let page = read(html, Reading::Whole);
@@ -95,7 +108,10 @@ fn a_page_says_what_it_is() {
 
 #[test]
 fn the_structure_is_that_of_the_markdown() {
-    let page = read("<h1>The &lt;div&gt; *element*</h1><p>a<pre>b</pre><table><tr><th>c<tr><td>d</table><ul><li>e</ul>", Reading::Whole);
+    let page = read(
+        "<h1>The &lt;div&gt; *element*</h1><p>a<pre>b</pre><table><tr><th>c<tr><td>d</table><ul><li>e</ul>",
+        Reading::Whole,
+    );
     assert_eq!(page.structure.headings[0].text, "The <div> *element*");
     let kinds: Vec<BlockKind> = page.structure.blocks.iter().map(|b| b.kind).collect();
     let expected = [BlockKind::Heading(0), BlockKind::Text, BlockKind::Fence, BlockKind::Table, BlockKind::Container];
@@ -104,7 +120,8 @@ fn the_structure_is_that_of_the_markdown() {
 
 #[test]
 fn an_article_is_found_by_its_paragraphs() {
-    let prose = "Here is a sentence that is long enough, with commas, to be taken for prose by anybody who reads it. ".repeat(3);
+    let prose = "Here is a sentence that is long enough, with commas, to be taken for prose by anybody who reads it. "
+        .repeat(3);
     let page = format!(
         "<div class=top><a href=/>Home</a> <a href=/x>More</a></div><div id=w><div><p>{prose}<p>Short.</div>
          <div class='side box'><ul><li><a href=/1>One thing to read</a><li><a href=/2>Another thing to read</a></ul></div>

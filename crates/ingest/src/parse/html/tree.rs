@@ -249,7 +249,7 @@ impl Builder {
         let name = name.as_str();
         // A second root or body adds nothing but its attributes, of which only the first root's language matters.
         if name == "html" {
-            if self.tree.nodes.len() == 1 {
+            if self.tree.nodes[0].from == self.tree.nodes[0].to {
                 self.tree.nodes[0].from = self.tree.attributes.len() as u32;
                 self.tree.attributes.extend(attributes);
                 self.tree.nodes[0].to = self.tree.attributes.len() as u32;

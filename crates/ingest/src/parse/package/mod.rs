@@ -80,7 +80,8 @@ impl<'a> Package<'a> {
             return Err(Error::unsupported(format!("{what} is encrypted: member \"{name}\" needs a password")));
         }
         let broken = |why: String| {
-            Error::new(Kind::BadContent, format!("{what} has a broken member \"{name}\"")).with_detail(format!("It says: {why}."))
+            Error::new(Kind::BadContent, format!("{what} has a broken member \"{name}\""))
+                .with_detail(format!("It says: {why}."))
         };
         let entry = self.archive.get_entry(member.place).map_err(|e| broken(e.to_string()))?;
         let packed = entry.data();
@@ -103,7 +104,10 @@ impl<'a> Package<'a> {
             } else {
                 format!("more than {MAX_UNPACKED} bytes with what was read before")
             };
-            return Err(Error::new(Kind::LimitExceeded, format!("{what} has member \"{name}\" that unpacks to {bound}")));
+            return Err(Error::new(
+                Kind::LimitExceeded,
+                format!("{what} has member \"{name}\" that unpacks to {bound}"),
+            ));
         }
         read.map_err(|e| broken(e.to_string()))?;
         self.left -= out.len() as u64;

@@ -108,7 +108,12 @@ impl<'t> Element<'t> {
 pub fn parse(bytes: &[u8]) -> Result<Tree> {
     let text = repair(bytes).text;
     let mut builder = Builder {
-        tree: Tree { nodes: Vec::new(), names: vec![String::new(), "#root".to_owned()], texts: String::new(), attributes: Vec::new() },
+        tree: Tree {
+            nodes: Vec::new(),
+            names: vec![String::new(), "#root".to_owned()],
+            texts: String::new(),
+            attributes: Vec::new(),
+        },
         known: HashMap::new(),
         open: Vec::new(),
     };
@@ -205,7 +210,9 @@ impl Builder {
             return Ok(*known);
         }
         let index = u16::try_from(self.tree.names.len()).ok().filter(|index| usize::from(*index) < MAX_NAMES);
-        let index = index.ok_or_else(|| Error::new(Kind::LimitExceeded, format!("xml has more than {MAX_NAMES} names of elements")))?;
+        let index = index.ok_or_else(|| {
+            Error::new(Kind::LimitExceeded, format!("xml has more than {MAX_NAMES} names of elements"))
+        })?;
         self.tree.names.push(name.to_owned());
         self.known.insert(name.to_owned(), index);
         Ok(index)
