@@ -11,7 +11,7 @@ mod invariants;
 use invariants::{check, counters, options};
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, html};
 use rag_core::document::Document;
-use rag_core::source::{Chunking, SourceKind, SourceOptions};
+use rag_core::source::{Chunking, SourceKind, SourceOptions, SourceSpec};
 use rag_core::tokens::WordCounter;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -307,6 +307,71 @@ open()
         Value::Object(document.metadata),
         json!({"author": "Ines Calder", "created_at": "2025-02-03T04:05:06Z"})
     );
+}
+
+#[test]
+fn a_word_document_of_another_program_arrives() {
+    let document = read(SourceKind::Docx, &fixture("docx/tides.docx"));
+    let expected = "# On tides
+
+The sea comes and goes twice a day, a little later each time.
+
+# Why
+
+The moon pulls at the water, and the earth turns beneath it.
+
+## Spring and neap
+
+- Sun and moon in line: spring tide
+- Sun and moon at right angles: neap tide
+
+1. Look up the table.
+2. Add an hour in summer.
+
+# A table
+
+| Day | High | Low |
+| --- | --- | --- |
+| Monday | 04:10 | 10:25 |
+| Tuesday | 05:02 | 11:15 |
+
+Times are those of the southern pier.
+
+The end.
+";
+    assert_eq!(document.text, expected);
+    assert_eq!(document.title.as_deref(), Some("On tides"));
+    assert_eq!(
+        (&document.metadata["author"], &document.metadata["created_at"]),
+        (&json!("Tom Brandt"), &json!("2025-04-05T06:07:08Z"))
+    );
+}
+
+#[test]
+fn a_folder_of_pages_is_listed_by_either_kind() {
+    let folder =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").canonicalize().expect("fixtures");
+    for (kind, expected) in [
+        (SourceKind::Html, &["html/ferry.html", "html/forum.html", "html/handbook.html", "html/soup.html"][..]),
+        (SourceKind::Article, &["html/ferry.html", "html/forum.html", "html/handbook.html", "html/soup.html"]),
+        (SourceKind::Docx, &["docx/locks.docx", "docx/tides.docx"]),
+        (SourceKind::Epub, &["epub/quay.epub"]),
+    ] {
+        let location = folder.to_string_lossy().into_owned();
+        let options = SourceOptions::defaults(kind);
+        let spec = SourceSpec { kind, location: location.clone(), options, allowed_paths: vec![location] };
+        let mut found = Vec::new();
+        rag_ingest::list(&spec, &mut |items, failures| {
+            assert_eq!(failures, []);
+            found.extend(items);
+            Ok(())
+        })
+        .expect("a listing");
+        let uris: Vec<&str> = found.iter().map(|item| item.uri.as_str()).collect();
+        assert_eq!(uris, expected);
+        let document = rag_ingest::read(&spec, &found[0], &WordCounter { window: 254 }).expect("a document");
+        assert_eq!(document.path.as_deref(), Some(expected[0]));
+    }
 }
 
 #[test]

@@ -212,7 +212,7 @@ fn escaped(line: &str) -> String {
             (hashes <= 6 && ends_or_space(&line[hashes..])).then_some(0)
         }
         [b'>', ..] => Some(0),
-        [b'-' | b'+' | b'*', rest @ ..] if matches!(rest, [] | [b' ' | b'\t', ..]) => Some(0),
+        [b'-' | b'+' | b'*'] | [b'-' | b'+' | b'*', b' ' | b'\t', ..] => Some(0),
         [b'<', next, ..] if next.is_ascii_alphabetic() || matches!(next, b'/' | b'!' | b'?') => Some(0),
         [b'[', ..] if line.contains("]:") => Some(0),
         [b'`', b'`', b'`', ..] | [b'~', b'~', b'~', ..] => Some(0),
@@ -415,7 +415,7 @@ fn is_special(before: Option<char>, c: char, next: Option<char>) -> bool {
     let space = |c: Option<char>| c.is_none_or(char::is_whitespace);
     match c {
         '*' => !(space(before) && space(next)),
-        '_' => !(word(before) && word(next)) && !(space(before) && space(next)),
+        '_' => !((word(before) && word(next)) || (space(before) && space(next))),
         '<' => next.is_some_and(|n| n.is_ascii_alphabetic() || matches!(n, '/' | '!' | '?')),
         ']' => matches!(next, Some('(' | '[')),
         '&' => next.is_some_and(|n| n.is_ascii_alphanumeric() || n == '#'),
