@@ -18,6 +18,325 @@ use crate::document::Version;
 use crate::error::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::str::FromStr;
+
+/// The kinds that can be ingested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SourceKind {
+    /// Plain text: a file or a folder.
+    Text,
+    /// Markdown: a file or a folder.
+    Markdown,
+    /// One JSON object per line: a file.
+    Jsonl,
+    /// Pages, all of each: a file or a folder.
+    Html,
+    /// Pages, the article of each: a file or a folder.
+    Article,
+    /// Word documents: a file or a folder.
+    Docx,
+    /// EPUB books: a file or a folder.
+    Epub,
+}
+
+/// Kinds that have a name but no reader yet.
+const PLANNED_KINDS: &[&str] =
+    &["code", "config", "pdf", "zip", "git", "forum", "issues", "blog", "transcript", "table"];
+
+impl SourceKind {
+    /// All kinds that can be ingested.
+    pub const ALL: [SourceKind; 7] = [
+        SourceKind::Text,
+        SourceKind::Markdown,
+        SourceKind::Jsonl,
+        SourceKind::Html,
+        SourceKind::Article,
+        SourceKind::Docx,
+        SourceKind::Epub,
+    ];
+
+    /// The name used in SQL.
+    pub fn name(self) -> &'static str {
+        match self {
+            SourceKind::Text => "text",
+            SourceKind::Markdown => "markdown",
+            SourceKind::Jsonl => "jsonl",
+            SourceKind::Html => "html",
+            SourceKind::Article => "article",
+            SourceKind::Docx => "docx",
+            SourceKind::Epub => "epub",
+        }
+    }
+}
+
+impl SourceKind {
+    /// The kind of one document that is given inline.
+    pub fn of_document(name: &str) -> Result<Self> {
+        match name.parse() {
+            Ok(Self::Jsonl) => Err(Error::unsupported("kind \"jsonl\" cannot be ingested inline")
+                .with_hint("Call rag.ingest once for each record, or add the file as a source.")),
+            Ok(kind) => Ok(kind),
+            Err(_) => Err(Self::unknown(
+                "kind",
+                name,
+                &[Self::Text, Self::Markdown, Self::Html, Self::Article, Self::Docx, Self::Epub],
+            )),
+        }
+    }
+
+    fn unknown(what: &str, name: &str, kinds: &[Self]) -> Error {
+        let known: Vec<&str> = kinds.iter().map(|k| k.name()).collect();
+        if PLANNED_KINDS.contains(&name) {
+            return Error::unsupported(format!("{what} \"{name}\" is not supported yet"))
+                .with_hint(format!("Supported: {}.", known.join(", ")));
+        }
+        unknown_key(what, name, &known)
+    }
+}
+
+impl FromStr for SourceKind {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let kind = Self::ALL.into_iter().find(|k| k.name() == name);
+        kind.ok_or_else(|| Self::unknown("source kind", name, &Self::ALL))
+    }
+}
+
+/// How text is cut into chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Chunking {
+    /// By what the format has: symbols, turns, sections; else by headings; else as `recursive`.
+    Structure,
+    /// By the heading tree, then by blocks under the token budget.
+    Heading,
+    /// By paragraphs, sentences and words under the token budget, blind to headings.
+    Recursive,
+    /// Not at all: the document is one chunk (already chunked elsewhere). Text beyond the model's window is still cut
+    /// into several chunks unless `truncate` is on.
+    None,
+}
+
+/// Which fields of a JSON record mean what.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FieldMap {
+    /// Field with the record's key; default: the first present of `external_id`, `_id`, `id`.
+    pub external_id: Option<String>,
+    /// Field with the title; default `title`.
+    pub title: Option<String>,
+    /// Field with the text; default: the first present of `text`, `content`, `body`.
+    pub text: Option<String>,
+    /// Field with the language; default `language`.
+    pub language: Option<String>,
+    /// Field with the time of publication; default `published_at`.
+    pub published_at: Option<String>,
+}
+
+/// Limits of one parse.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Bytes of one document as acquired.
+    pub max_document_bytes: u64,
+    /// Documents of one source.
+    pub max_documents: u64,
+    /// Wall-clock seconds for one document.
+    pub max_seconds: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_document_bytes: 64 << 20, max_documents: 5_000_000, max_seconds: 60 }
+    }
+}
+
+/// Validated options of a source.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SourceOptions {
+    /// How text is cut.
+    pub chunking: Chunking,
+    /// Target size of a chunk in tokens of the collection's model, 16 to 8192; never above the model's window.
+    pub chunk_tokens: u32,
+    /// Tokens repeated from the end of the previous chunk (recursive chunking), below half of `chunk_tokens`.
+    pub overlap: u32,
+    /// Cut text beyond the window (counted and reported) instead of chunking it.
+    pub truncate: bool,
+    /// What text is embedded.
+    pub embed_template: EmbedTemplate,
+    /// Text search configuration of the BM25 leg, as typed; the backend resolves it.
+    pub text_search_config: String,
+    /// Globs of files to take within a folder; empty: the kind's own.
+    pub glob: Vec<String>,
+    /// Globs of files to leave out, on top of `.gitignore` and hidden files.
+    pub ignore: Vec<String>,
+    /// Fields of a JSON record.
+    pub fields: FieldMap,
+    /// Limits.
+    pub limits: Limits,
+}
+
+impl SourceOptions {
+    /// What holds when the user says nothing.
+    pub fn defaults(kind: SourceKind) -> Self {
+        Self {
+            chunking: match kind {
+                SourceKind::Text => Chunking::Recursive,
+                SourceKind::Markdown => Chunking::Heading,
+                SourceKind::Jsonl => Chunking::Recursive,
+                SourceKind::Html | SourceKind::Article | SourceKind::Docx | SourceKind::Epub => Chunking::Structure,
+            },
+            chunk_tokens: 200,
+            overlap: 0,
+            truncate: false,
+            embed_template: EmbedTemplate::default(),
+            text_search_config: "english".to_owned(),
+            glob: Vec::new(),
+            ignore: Vec::new(),
+            fields: FieldMap::default(),
+            limits: Limits::default(),
+        }
+    }
+
+    /// Parses and checks the user's options for a source of `kind`.
+    ///
+    /// Fails with [`Kind::InvalidArgument`] for an unknown key or a bad value and with [`Kind::Unsupported`] for an
+    /// option that exists by name only.
+    pub fn parse(kind: SourceKind, options: &Value) -> Result<Self> {
+        const KNOWN: &[&str] = &[
+            "chunking",
+            "chunk_tokens",
+            "overlap",
+            "truncate",
+            "embed_template",
+            "text_search_config",
+            "glob",
+            "ignore",
+            "fields",
+            "limits",
+        ];
+        const PLANNED: &[&str] = &["keep_raw", "keep_versions", "roles", "password"];
+        let mut parsed = Self::defaults(kind);
+        let object = match options {
+            Value::Null => return Ok(parsed),
+            Value::Object(object) => object,
+            other => return Err(Error::invalid(format!("options must be a JSON object, not {other}"))),
+        };
+        for (key, value) in object {
+            match key.as_str() {
+                "chunking" => parsed.chunking = parse_chunking(string(key, value)?)?,
+                "chunk_tokens" => parsed.chunk_tokens = number(key, value, 16, 8192)? as u32,
+                "overlap" => parsed.overlap = number(key, value, 0, 4096)? as u32,
+                "truncate" => parsed.truncate = boolean(key, value)?,
+                "embed_template" => parsed.embed_template = EmbedTemplate::from_str(string(key, value)?)?,
+                "text_search_config" => string(key, value)?.clone_into(&mut parsed.text_search_config),
+                "glob" => parsed.glob = strings(key, value)?,
+                "ignore" => parsed.ignore = strings(key, value)?,
+                "fields" => parsed.fields = parse_fields(value)?,
+                "limits" => parsed.limits = parse_limits(value)?,
+                planned if PLANNED.contains(&planned) => {
+                    return Err(Error::unsupported(format!("option \"{planned}\" is not supported yet")));
+                }
+                unknown => return Err(unknown_key("option", unknown, KNOWN)),
+            }
+        }
+        parsed.glob.iter().try_for_each(|glob| file_glob(glob).map(|_| ()))?;
+        if parsed.overlap * 2 >= parsed.chunk_tokens {
+            return Err(Error::invalid(format!(
+                "overlap {} is not below half of chunk_tokens {}",
+                parsed.overlap, parsed.chunk_tokens
+            )));
+        }
+        if parsed.overlap > 0 && parsed.chunking != Chunking::Recursive {
+            return Err(Error::invalid("overlap needs chunking \"recursive\"")
+                .with_hint("Add \"chunking\": \"recursive\" to the options, or leave overlap out."));
+        }
+        if parsed.truncate && parsed.chunking != Chunking::None {
+            return Err(Error::invalid("truncate needs chunking \"none\"")
+                .with_detail("Any other chunking cuts text so that it fits the window of the model.")
+                .with_hint("Add \"chunking\": \"none\" to the options, or leave truncate out."));
+        }
+        if parsed.chunking == Chunking::None && object.contains_key("chunk_tokens") {
+            return Err(Error::invalid("chunk_tokens does not apply to chunking \"none\""));
+        }
+        if object.contains_key("fields") && kind != SourceKind::Jsonl {
+            return Err(Error::invalid(format!("option \"fields\" does not apply to kind \"{}\"", kind.name())));
+        }
+        if kind == SourceKind::Jsonl && (!parsed.glob.is_empty() || !parsed.ignore.is_empty()) {
+            return Err(Error::invalid("options \"glob\" and \"ignore\" do not apply to kind \"jsonl\""));
+        }
+        Ok(parsed)
+    }
+}
+
+fn parse_chunking(name: &str) -> Result<Chunking> {
+    match name {
+        "structure" => Ok(Chunking::Structure),
+        "heading" => Ok(Chunking::Heading),
+        "recursive" => Ok(Chunking::Recursive),
+        "none" => Ok(Chunking::None),
+        other => Err(unknown_key("chunking", other, &["structure", "heading", "recursive", "none"])),
+    }
+}
+
+fn parse_fields(value: &Value) -> Result<FieldMap> {
+    const KNOWN: &[&str] = &["external_id", "title", "text", "language", "published_at"];
+    let Value::Object(object) = value else {
+        return Err(Error::invalid(format!("option \"fields\" must be a JSON object, not {value}")));
+    };
+    let mut fields = FieldMap::default();
+    for (key, value) in object {
+        let name = Some(string(key, value)?.to_owned());
+        match key.as_str() {
+            "external_id" => fields.external_id = name,
+            "title" => fields.title = name,
+            "text" => fields.text = name,
+            "language" => fields.language = name,
+            "published_at" => fields.published_at = name,
+            unknown => return Err(unknown_key("field", unknown, KNOWN)),
+        }
+    }
+    Ok(fields)
+}
+
+fn parse_limits(value: &Value) -> Result<Limits> {
+    const KNOWN: &[&str] = &["max_document_bytes", "max_documents", "max_seconds"];
+    let Value::Object(object) = value else {
+        return Err(Error::invalid(format!("option \"limits\" must be a JSON object, not {value}")));
+    };
+    let mut limits = Limits::default();
+    for (key, value) in object {
+        match key.as_str() {
+            // The protocol's frame is the hard upper bound of a document.
+            "max_document_bytes" => limits.max_document_bytes = number(key, value, 1, 256 << 20)?,
+            "max_documents" => limits.max_documents = number(key, value, 1, 100_000_000)?,
+            "max_seconds" => limits.max_seconds = number(key, value, 1, 3600)? as u32,
+            unknown => return Err(unknown_key("limit", unknown, KNOWN)),
+        }
+    }
+    Ok(limits)
+}
+
+fn string<'a>(key: &str, value: &'a Value) -> Result<&'a str> {
+    value.as_str().ok_or_else(|| Error::invalid(format!("\"{key}\" must be a string, not {value}")))
+}
+
+fn boolean(key: &str, value: &Value) -> Result<bool> {
+    value.as_bool().ok_or_else(|| Error::invalid(format!("\"{key}\" must be true or false, not {value}")))
+}
+
+fn number(key: &str, value: &Value, min: u64, max: u64) -> Result<u64> {
+    value
+        .as_u64()
+        .filter(|n| (min..=max).contains(n))
+        .ok_or_else(|| Error::invalid(format!("\"{key}\" must be a whole number from {min} to {max}, not {value}")))
+}
+
+fn strings(key: &str, value: &Value) -> Result<Vec<String>> {
+    match value {
+        Value::String(one) => Ok(vec![one.clone()]),
+        Value::Array(many) => many.iter().map(|v| string(key, v).map(str::to_owned)).collect(),
+        other => Err(Error::invalid(format!("\"{key}\" must be a string or an array of strings, not {other}"))),
+    }
+}
 
 /// Where the text of one document is, within a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

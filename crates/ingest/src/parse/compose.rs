@@ -186,7 +186,9 @@ impl Composer {
             }
         }
         self.out.push_str(line);
-        self.out.truncate(at + self.out[at..].trim_end_matches([' ', '\t']).len());
+        if line.is_empty() {
+            self.out.truncate(at + self.out[at..].trim_end_matches(' ').len());
+        }
         self.out.push('\n');
     }
 }
@@ -210,7 +212,7 @@ fn escaped(line: &str) -> String {
             (hashes <= 6 && ends_or_space(&line[hashes..])).then_some(0)
         }
         [b'>', ..] => Some(0),
-        [b'-' | b'+' | b'*', rest @ ..] if matches!(rest, [] | [b' ' | b'\t', ..]) => Some(0),
+        [b'-' | b'+' | b'*'] | [b'-' | b'+' | b'*', b' ' | b'\t', ..] => Some(0),
         [b'<', next, ..] if next.is_ascii_alphabetic() || matches!(next, b'/' | b'!' | b'?') => Some(0),
         [b'[', ..] if line.contains("]:") => Some(0),
         [b'`', b'`', b'`', ..] | [b'~', b'~', b'~', ..] => Some(0),
@@ -282,13 +284,14 @@ impl Inline {
 
     /// Text.
     pub fn text(&mut self, text: &str) {
-        for c in text.chars() {
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
             match c {
                 ' ' | '\t' | '\n' | '\r' | '\u{c}' | '\u{a0}' => self.space(),
                 // Invisible: hints for hyphenation and marks of byte order.
                 '\u{ad}' | '\u{feff}' | '\u{200b}' => {}
-                '\0' => self.push(char::REPLACEMENT_CHARACTER),
-                c => self.push(c),
+                '\0' => self.push(char::REPLACEMENT_CHARACTER, None),
+                c => self.push(c, chars.peek().copied()),
             }
         }
     }
@@ -391,17 +394,35 @@ impl Inline {
         }
     }
 
-    fn push(&mut self, c: char) {
+    fn push(&mut self, c: char, next: Option<char>) {
         self.flush();
+        let before = self.out.chars().next_back();
         let special = match self.place {
             Place::Paragraph => false,
-            Place::Heading => matches!(c, '*' | '_' | '<' | '[' | ']' | '`' | '&' | '~' | '\\'),
+            Place::Heading => is_special(before, c, next),
             Place::Cell => c == '|',
         };
         if special || (self.linked && matches!(c, '[' | ']')) {
             self.out.push('\\');
         }
         self.out.push(c);
+    }
+}
+
+/// Whether a character between two others would be markup in a heading.
+fn is_special(before: Option<char>, c: char, next: Option<char>) -> bool {
+    let word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    let space = |c: Option<char>| c.is_none_or(char::is_whitespace);
+    match c {
+        '*' => !(space(before) && space(next)),
+        '_' => !((word(before) && word(next)) || (space(before) && space(next))),
+        '<' => next.is_some_and(|n| n.is_ascii_alphabetic() || matches!(n, '/' | '!' | '?')),
+        ']' => matches!(next, Some('(' | '[')),
+        '&' => next.is_some_and(|n| n.is_ascii_alphanumeric() || n == '#'),
+        '~' => before == Some('~') || next == Some('~'),
+        '\\' => next.is_some_and(|n| n.is_ascii_punctuation()),
+        '`' => true,
+        _ => false,
     }
 }
 
@@ -502,6 +523,13 @@ mod tests {
             "`a",
             "&amp; &lt;",
             "a\\*b",
+            "snake_case_name & a_",
+            "a * b, [c] < d",
+            "AT&T",
+            "_a_ b_c",
+            "C:\\dir",
+            "[a][b]",
+            "x ~ y",
             "1. x",
             "~~no~~",
         ] {

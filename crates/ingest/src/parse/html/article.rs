@@ -80,16 +80,16 @@ const AROUND: &[&str] = &[
     "popular",
     "skip",
     "tagcloud",
-    "byline",
-    "dateline",
-    "postmeta",
-    "print",
     "noprint",
     "editsection",
     "toc",
     "readmore",
     "upnext",
 ];
+
+/// Words of lines that say who wrote it and when, which its metadata says.
+const BYLINES: &[&str] =
+    &["byline", "dateline", "postmeta", "entrymeta", "articlemeta", "pagemeta", "authorinfo", "postinfo"];
 
 /// Words of what readers wrote beneath it.
 const COMMENTS: &[&str] =
@@ -165,11 +165,9 @@ fn never_read(tree: &Tree) -> Vec<bool> {
 /// Whether an element is around an article by what it is called, and how many hundredths of all prose it may then hold.
 fn surrounds(tree: &Tree, node: u32) -> Option<u64> {
     let name = tree.name(node);
-    if matches!(
-        name,
-        "html" | "body" | "main" | "article" | "pre" | "code" | "table" | "tr" | "td" | "th" | "tbody" | "p"
-    ) || tags::is_heading(name)
-    {
+    let text =
+        matches!(name, "html" | "body" | "main" | "article" | "pre" | "code" | "table" | "tr" | "td" | "th" | "tbody");
+    if text || tags::is_heading(name) {
         return None;
     }
     let role = matches!(
@@ -186,7 +184,7 @@ fn surrounds(tree: &Tree, node: u32) -> Option<u64> {
     let mut limit = None;
     for key in ["class", "id"] {
         for word in words(tree.attribute(node, key).unwrap_or_default()) {
-            if AROUND.contains(&word.as_str()) {
+            if BYLINES.contains(&word.as_str()) || (name != "p" && AROUND.contains(&word.as_str())) {
                 limit = limit.or(Some(30));
             } else if COMMENTS.contains(&word.as_str()) {
                 limit = Some(80);
@@ -196,7 +194,7 @@ fn surrounds(tree: &Tree, node: u32) -> Option<u64> {
     limit
 }
 
-/// The words of a class or id: `siteNav-top2` is `site`, `nav`, `top`.
+/// The words of a class or id, and each two that stand together: `siteNav2` is `site`, `nav` and `sitenav`.
 fn words(names: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -212,6 +210,8 @@ fn words(names: &str) -> Vec<String> {
     }
     words.push(word);
     words.retain(|word| !word.is_empty());
+    let pairs: Vec<String> = words.windows(2).map(<[String]>::concat).collect();
+    words.extend(pairs);
     words
 }
 
@@ -269,8 +269,9 @@ impl Sums {
 /// A paragraph, or an element that is one because it holds no other.
 fn is_paragraph(tree: &Tree, node: u32) -> bool {
     let name = tree.name(node);
-    matches!(name, "p" | "pre" | "blockquote" | "td" | "dd")
-        || (matches!(name, "div" | "section" | "article" | "li") && !tree.nodes[node as usize].holds_block)
+    let leaf = || !tree.nodes[node as usize].holds_block;
+    matches!(name, "p" | "pre")
+        || (matches!(name, "div" | "section" | "article" | "li" | "blockquote" | "td" | "dd") && leaf())
 }
 
 /// The element that a page marks as its article, if there is one and it holds what there is to read.
@@ -361,16 +362,19 @@ fn bonus(tree: &Tree, node: u32) -> f32 {
     of_name + if likely { 25.0 } else { 0.0 }
 }
 
-/// Leaves out lists and boxes that are little but links.
+/// Leaves out boxes that are little but links, and lists of links before and after the prose. In the midst of it a list is
+/// a part of it.
 fn clean(tree: &Tree, sums: &Sums, removed: &mut [bool]) {
+    let prose = |node: &u32| sums.prose[*node as usize] > 0 && is_paragraph(tree, *node);
+    let Some(first) = tree.elements().find(prose) else { return };
+    let last = tree.elements().filter(prose).last().unwrap_or(first);
     for node in tree.elements() {
         let limit = match tree.name(node) {
-            "ul" | "ol" => 0.8,
-            "div" | "section" | "table" => 0.6,
+            "ul" | "ol" if node < first || node > last => 0.8,
+            "div" | "section" => 0.6,
             _ => continue,
         };
-        if sums.chars[node as usize] > 0 && sums.links(node) > limit {
-            removed[node as usize] = true;
-        }
+        let at = node as usize;
+        removed[at] |= sums.chars[at] > 0 && sums.prose[at] == 0 && sums.links(node) > limit;
     }
 }

@@ -37,7 +37,8 @@ pub enum Reading {
 /// Parses a page. `content_type` is what its server said of it, `url` where it was found in the end, as far as known.
 pub fn page(bytes: &[u8], content_type: Option<&str>, url: Option<&Url>, reading: Reading) -> Result<Parsed> {
     let decoded = encoding::decode(bytes, content_type);
-    let tree = tree::build(&decoded.text)?;
+    let xml = decoded.text.trim_start().starts_with("<?xml");
+    let tree = tree::build(&decoded.text, xml)?;
     drop(decoded.text);
     let about = about::read(&tree, url);
     let content = match reading {
@@ -70,9 +71,9 @@ pub fn page(bytes: &[u8], content_type: Option<&str>, url: Option<&Url>, reading
     Ok(parsed)
 }
 
-/// The Markdown of a page that is a part of something else; `navigation` if that is what it is there for.
+/// The Markdown of a page of XML that is a part of something else; `navigation` if that is what it is there for.
 pub fn fragment(bytes: &[u8], navigation: bool) -> Result<String> {
-    let tree = tree::build(&encoding::decode(bytes, None).text)?;
+    let tree = tree::build(&encoding::decode(bytes, None).text, true)?;
     let content = if navigation { article::navigation(&tree) } else { article::whole(&tree) };
     Ok(render(&tree, None, &content))
 }

@@ -169,7 +169,10 @@ impl<'t> Renderer<'t> {
                 }
                 None
             };
-            let found = named.or_else(&mut of_class).map(str::to_ascii_lowercase);
+            let found = named
+                .or_else(&mut of_class)
+                .and_then(|found| found.split([',', '{']).next())
+                .map(str::to_ascii_lowercase);
             let sound = |l: &String| {
                 (1..=20).contains(&l.len())
                     && l.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'#' | b'-' | b'_' | b'.'))
@@ -242,6 +245,7 @@ impl<'t> Renderer<'t> {
                 let url = self.tree.attribute(node, "src").and_then(|src| self.address(src));
                 run.image(self.tree.attribute(node, "alt").unwrap_or_default(), url.as_deref());
             }
+            "sup" if self.is_note(node) => run.text(&format!("[{}]", self.tree.words(node))),
             "q" => {
                 run.raw("“");
                 self.inside(node, run);
@@ -268,6 +272,15 @@ impl<'t> Renderer<'t> {
             self.tree.words(node).as_str(),
             "" | "¶" | "#" | "§" | "🔗" | "\u{f0c1}" | "\u{200b}" | "Anchor" | "Permalink"
         )
+    }
+
+    /// Whether a raised text is nothing but a link to a note.
+    fn is_note(&self, node: u32) -> bool {
+        let mut inside = self.tree.children(node);
+        let (Some(link), None) = (inside.next(), inside.next()) else { return false };
+        let here = self.tree.attribute(link, "href").is_some_and(|href| href.starts_with('#'));
+        let label = if here { self.tree.words(link) } else { String::new() };
+        (1..=4).contains(&label.len()) && label.bytes().all(|b| b.is_ascii_alphanumeric())
     }
 
     /// An address as it is written; nothing for places in the page itself and for programs.

@@ -46,6 +46,7 @@ fn elements_become_markdown() {
         ("<math alttext='x^2'><mi>x</mi></math>", "x^2\n"),
         ("<p>a <b>(b)</b> <i> c </i>d", "a (b) *c* d\n"),
         ("<x-y>a <x-z>b</x-z></x-y>", "a b\n"),
+        ("<p>a<sup><a href=#n1>1</a></sup> b<sup>2</sup>", "a[1] b2\n"),
     ] {
         assert_eq!(whole(html), markdown, "{html}");
     }

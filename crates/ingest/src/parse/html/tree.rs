@@ -10,7 +10,7 @@
 
 use super::tags;
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
-use html5gum::{Span, Tokenizer};
+use html5gum::{Emitter, ForwardingEmitter, Span, State, Tokenizer};
 use rag_core::error::{Error, Kind, Result};
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -58,7 +58,7 @@ pub struct Tree {
     pub nodes: Vec<Node>,
     names: Vec<String>,
     texts: String,
-    attributes: Vec<(u8, Box<str>)>,
+    attributes: Vec<Attribute>,
 }
 
 const TEXT: u16 = 0;
@@ -126,19 +126,16 @@ impl Tree {
     }
 }
 
-/// Builds the tree of a page.
-pub fn build(html: &str) -> Result<Tree> {
-    let mut builder = Builder::new();
+/// Builds the tree of a page; in `xml` every tag may close itself.
+pub fn build(html: &str, xml: bool) -> Result<Tree> {
+    let mut builder = Builder::new(xml);
     let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| -> Option<Infallible> {
         builder.event(event);
         None
     });
     emitter.naively_switch_states(true);
-    for never in Tokenizer::new_with_emitter(html, emitter) {
-        match never {
-            Ok(never) | Err(never) => match never {},
-        }
-    }
+    // Nothing is ever handed out, so the first step is all of it.
+    let _nothing = Tokenizer::new_with_emitter(html, Switching { inner: emitter, xml, closed: false }).next();
     if builder.full {
         let message = format!("html has more than {MAX_NODES} elements and texts");
         return Err(Error::new(Kind::LimitExceeded, message));
@@ -146,8 +143,43 @@ pub fn build(html: &str) -> Result<Tree> {
     Ok(builder.tree)
 }
 
+/// Lets no element of XML that closed itself take what follows for its text, as a title or script would.
+struct Switching<E> {
+    inner: E,
+    xml: bool,
+    closed: bool,
+}
+
+impl<E: Emitter<Token = Infallible>> ForwardingEmitter for Switching<E> {
+    type Token = Infallible;
+
+    fn inner(&mut self) -> &mut impl Emitter<Token = Infallible> {
+        &mut self.inner
+    }
+
+    fn init_start_tag(&mut self) {
+        self.closed = false;
+        self.inner.init_start_tag();
+    }
+
+    fn set_self_closing(&mut self) {
+        self.closed = true;
+        self.inner.set_self_closing();
+    }
+
+    fn emit_current_tag(&mut self) -> Option<State> {
+        let state = self.inner.emit_current_tag();
+        state.filter(|_| !(self.xml && self.closed))
+    }
+}
+
+/// An attribute: which of the kept ones, and its value.
+type Attribute = (u8, Box<str>);
+
 struct Builder {
     tree: Tree,
+    /// Whether every tag may close itself.
+    xml: bool,
     known: HashMap<String, u16>,
     /// Open elements, the root first.
     open: Vec<u32>,
@@ -156,16 +188,17 @@ struct Builder {
     /// Names of open elements beyond the bound.
     beyond: Vec<u16>,
     /// The tag that is being read.
-    tag: Option<(u16, Vec<(u8, Box<str>)>)>,
+    tag: Option<(u16, Vec<Attribute>)>,
     attribute: Option<u8>,
     full: bool,
 }
 
 impl Builder {
-    fn new() -> Self {
+    fn new(xml: bool) -> Self {
         let tree = Tree { nodes: Vec::new(), names: vec![String::new()], texts: String::new(), attributes: Vec::new() };
         let mut builder = Self {
             tree,
+            xml,
             known: HashMap::new(),
             open: Vec::new(),
             counts: vec![0],
@@ -192,7 +225,7 @@ impl Builder {
             }
             CallbackEvent::AttributeName { name } => {
                 let known = |key: &&str| key.as_bytes() == name;
-                self.attribute = tags::ATTRIBUTES.iter().position(|key| known(&key)).map(|at| at as u8);
+                self.attribute = tags::ATTRIBUTES.iter().position(known).map(|at| at as u8);
                 // An attribute without a value is there all the same.
                 if let (Some((_, attributes)), Some(key)) = (&mut self.tag, self.attribute) {
                     if attributes.len() < MAX_ATTRIBUTES && attributes.iter().all(|(k, _)| *k != key) {
@@ -244,12 +277,12 @@ impl Builder {
         self.open.last().copied().unwrap_or(0)
     }
 
-    fn start(&mut self, index: u16, attributes: Vec<(u8, Box<str>)>, self_closing: bool) {
+    fn start(&mut self, index: u16, attributes: Vec<Attribute>, self_closing: bool) {
         let name = self.tree.names[usize::from(index)].clone();
         let name = name.as_str();
         // A second root or body adds nothing but its attributes, of which only the first root's language matters.
         if name == "html" {
-            if self.tree.nodes.len() == 1 {
+            if self.tree.nodes[0].from == self.tree.nodes[0].to {
                 self.tree.nodes[0].from = self.tree.attributes.len() as u32;
                 self.tree.attributes.extend(attributes);
                 self.tree.nodes[0].to = self.tree.attributes.len() as u32;
@@ -277,7 +310,7 @@ impl Builder {
             self.open_element(row, parent, Vec::new());
             parent = self.current();
         }
-        if tags::is_void(name) || (self_closing && self.is_foreign()) {
+        if tags::is_void(name) || (self_closing && (self.xml || self.is_foreign())) {
             self.push(index, parent, attributes);
             self.open.pop();
             self.counts[usize::from(index)] -= 1;
@@ -286,7 +319,7 @@ impl Builder {
         }
     }
 
-    fn open_element(&mut self, index: u16, parent: u32, attributes: Vec<(u8, Box<str>)>) {
+    fn open_element(&mut self, index: u16, parent: u32, attributes: Vec<Attribute>) {
         if self.open.len() < MAX_DEPTH {
             self.push(index, parent, attributes);
         } else {
@@ -304,7 +337,7 @@ impl Builder {
     }
 
     /// Adds an element and opens it.
-    fn push(&mut self, name: u16, parent: u32, attributes: Vec<(u8, Box<str>)>) {
+    fn push(&mut self, name: u16, parent: u32, attributes: Vec<Attribute>) {
         let from = self.tree.attributes.len() as u32;
         self.tree.attributes.extend(attributes);
         let to = self.tree.attributes.len() as u32;
@@ -473,7 +506,7 @@ mod tests {
                 }
             }
         }
-        let tree = build(html).expect("a tree");
+        let tree = build(html, false).expect("a tree");
         let mut out = String::new();
         write(&tree, 0, &mut out);
         out
@@ -503,8 +536,16 @@ mod tests {
     }
 
     #[test]
+    fn in_xml_a_tag_may_close_itself() {
+        let html = "<title/><p><a id='x'/>a<script src='y'/>b</p><div/>c";
+        let names = |xml| build(html, xml).expect("a tree").elements().count();
+        assert_eq!(build(html, true).expect("a tree").words(0), "a b c");
+        assert_eq!((names(true), names(false)), (6, 2));
+    }
+
+    #[test]
     fn attributes_are_those_that_are_asked_for() {
-        let tree = build("<a href=x onclick=y HIDDEN href=z class='p q'>t</a>").expect("a tree");
+        let tree = build("<a href=x onclick=y HIDDEN href=z class='p q'>t</a>", false).expect("a tree");
         assert_eq!(tree.attribute(1, "href"), Some("x"));
         assert_eq!(tree.attribute(1, "hidden"), Some(""));
         assert_eq!(tree.attribute(1, "class"), Some("p q"));
@@ -514,7 +555,7 @@ mod tests {
     #[test]
     fn depth_is_bounded_and_what_is_deeper_is_kept() {
         let deep = format!("{}x{}y<p>z", "<div>".repeat(100_000), "</div>".repeat(100_000));
-        let tree = build(&deep).expect("a tree");
+        let tree = build(&deep, false).expect("a tree");
         assert!(tree.nodes.len() < MAX_DEPTH + 5);
         let text = tree.nodes.len() as u32 - 3;
         assert_eq!((tree.text(text), tree.text(text + 2)), (Some("y"), Some("z")));

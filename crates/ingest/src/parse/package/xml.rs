@@ -137,10 +137,8 @@ pub fn parse(bytes: &[u8]) -> Result<Tree> {
             Event::Empty(start) => {
                 builder.element(&start)?;
             }
-            Event::End(_) => {
-                if builder.open.len() > 1 {
-                    builder.open.pop();
-                }
+            Event::End(_) if builder.open.len() > 1 => {
+                builder.open.pop();
             }
             Event::Text(text) => builder.text(&text.into_inner())?,
             Event::CData(text) => builder.text(&text.into_inner())?,
