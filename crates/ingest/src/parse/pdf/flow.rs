@@ -183,7 +183,7 @@ impl Vocabulary {
     }
 }
 
-/// The usual distance of lines in each column.
+/// The usual distance of lines in each column; where there are too few to tell, that of most books.
 fn leadings(lines: &[Line]) -> Vec<f32> {
     let columns = lines.iter().map(|line| line.column + 1).max().unwrap_or(0);
     let mut steps: Vec<Vec<f32>> = vec![Vec::new(); columns];
@@ -193,7 +193,8 @@ fn leadings(lines: &[Line]) -> Vec<f32> {
             steps[pair[0].column].push(step);
         }
     }
-    steps.into_iter().map(|steps| median(steps.into_iter())).collect()
+    let usual = 1.2 * median(lines.iter().map(|line| line.size));
+    steps.into_iter().map(|steps| if steps.len() < 3 { usual } else { median(steps.into_iter()) }).collect()
 }
 
 /// Whether a line begins an item of a list.
