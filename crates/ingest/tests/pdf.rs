@@ -60,7 +60,11 @@ fn a_book_has_pages_paths_roles_and_paragraphs() {
                     lost, although a copy is said to be in the library, where the keeper of manuscripts found";
     assert!(keeper.content.contains(sentence), "{}", keeper.content);
     assert!(keeper.content.contains("\n\nA second paragraph begins here"), "{}", keeper.content);
-    assert!(keeper.content.starts_with("1 The Lighthouse\n\n1.1 The Keeper\n\nThe lighthouse was"), "{}", keeper.content);
+    assert!(
+        keeper.content.starts_with("1 The Lighthouse\n\n1.1 The Keeper\n\nThe lighthouse was"),
+        "{}",
+        keeper.content
+    );
 
     for (text, page, path, role) in [
         ("by Nobody in", 1, &[][..], None),
@@ -91,7 +95,14 @@ fn headings_are_there_for_who_chunks_by_headings() {
 #[test]
 fn columns_are_read_one_after_the_other() {
     let text = read("columns.pdf").text;
-    let order = ["A title across", "The left column begins", "left column before the right", "The right column begins", "the right column ends", "read last of all"];
+    let order = [
+        "A title across",
+        "The left column begins",
+        "left column before the right",
+        "The right column begins",
+        "the right column ends",
+        "read last of all",
+    ];
     let places: Vec<Option<usize>> = order.iter().map(|sentence| text.find(sentence)).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} in {text}");
 }
@@ -185,7 +196,12 @@ fn pages(count: usize) -> Vec<u8> {
         "<</Type/Font/Subtype/Type1/BaseFont/Courier>>".to_owned(),
     ];
     for page in 0..count {
-        let line = |n: usize| format!("BT /F 10 Tf 50 {} Td (Line {n} of page {page}, which is as long as a line of a book is.) Tj ET\n", 740 - 14 * n);
+        let line = |n: usize| {
+            format!(
+                "BT /F 10 Tf 50 {} Td (Line {n} of page {page}, which is as long as a line of a book is.) Tj ET\n",
+                740 - 14 * n
+            )
+        };
         let content: String = (0..45).map(line).collect();
         objects.push(format!("<</Type/Page/Parent 2 0 R/Contents {} 0 R>>", 5 + 2 * page));
         objects.push(format!("<</Length {}>>stream\n{content}endstream", content.len()));
@@ -197,7 +213,9 @@ fn pages(count: usize) -> Vec<u8> {
         file.push_str(&format!("{} 0 obj\n{object}\nendobj\n", number + 1));
     }
     let (size, at) = (objects.len() + 1, file.len());
-    file.push_str(&format!("xref\n0 {size}\n0000000000 65535 f \n{places}trailer\n<</Size {size}/Root 1 0 R>>\nstartxref\n{at}\n%%EOF\n"));
+    file.push_str(&format!(
+        "xref\n0 {size}\n0000000000 65535 f \n{places}trailer\n<</Size {size}/Root 1 0 R>>\nstartxref\n{at}\n%%EOF\n"
+    ));
     file.into_bytes()
 }
 

@@ -31,7 +31,10 @@ use Expected::{Nothing, Refused, Text};
 const FILES: &[(&str, Expected)] = &[
     ("nasty/zero-pages.pdf", Nothing),
     // 117 pages, outline 16, German, mathematics, TOC
-    ("pdf/GeoTopo-komprimiert.pdf", Text(117, None, &["Dieses Skript wurde im Wintersemester 2013/2014 von Martin Thoma geschrieben."])),
+    (
+        "pdf/GeoTopo-komprimiert.pdf",
+        Text(117, None, &["Dieses Skript wurde im Wintersemester 2013/2014 von Martin Thoma geschrieben."]),
+    ),
     // cyclic page tree
     ("pdf/Pages-tree-refs.pdf", Text(1, None, &["Pages loop"])),
     // AES-256 R6 (passwords: usersecret / ownersecret)
@@ -39,7 +42,7 @@ const FILES: &[(&str, Expected)] = &[
     // truncated, 184 bytes
     ("pdf/bug1020226.pdf", Refused(Kind::BadContent, "not a PDF that can be read")),
     // ja text with a ToUnicode map, several pages
-    ("pdf/cjk-ja-tounicode.pdf", Text(5, None, &["コンテナ内のFastAPI - Docker", "Linuxコンテナを使用することには"])),
+    ("pdf/cjk-ja-tounicode.pdf", Text(5, None, &["コンテナ内のFastAPI - Docker", "Linuxコンテナの使用には"])),
     // encrypted with empty user password, text readable
     ("pdf/encrypted.pdf", Text(1, None, &["What Is the Purpose of This Form?"])),
     ("pdf/google-doc-document.pdf", Text(1, None, &["Beautiful is better than ugly."])),
@@ -70,7 +73,10 @@ const FILES: &[(&str, Expected)] = &[
     // RC4-40 encrypted (password foo or baz in the tests)
     ("pdf/rc4-40.pdf", Text(1, Some("foo"), &["Secret!"])),
     // rotated pages
-    ("pdf/rotation.pdf", Text(2, None, &["This is my first page with normal layout.", "It will have a landscape layout."])),
+    (
+        "pdf/rotation.pdf",
+        Text(2, None, &["This is my first page with normal layout.", "It will have a landscape layout."]),
+    ),
     // two-column paper with figures and tables, 14 pages
     ("pdf/tracemonkey.pdf", Text(14, None, &["Trace-based Just-in-Time Type Specialization"])),
     // embedded file
@@ -78,7 +84,10 @@ const FILES: &[(&str, Expected)] = &[
     // broken xref (keyword missing)
     ("pdf/xref_command_missing.pdf", Text(1, None, &["Reduced test-case"])),
     // corrupted, text recoverable
-    ("pdf/zen_of_python_corrupted.pdf", Text(1, None, &["Beautiful is better than ugly.", "Namespaces are one honking great idea"])),
+    (
+        "pdf/zen_of_python_corrupted.pdf",
+        Text(1, None, &["Beautiful is better than ugly.", "Namespaces are one honking great idea"]),
+    ),
 ];
 
 /// Files that are text enough to compare their words. Left out: two scripts that pdftotext stores in another order
@@ -131,7 +140,11 @@ fn every_file_is_what_the_manifest_says() {
                 let last = document.chunks.iter().filter_map(|chunk| chunk.pages).map(|(_, last)| last).max();
                 assert_eq!(last, Some(*pages), "{name}");
                 for text in *texts {
-                    assert!(document.text.contains(text), "{name}: no {text:?} in {:?}", document.text.chars().take(2000).collect::<String>());
+                    assert!(
+                        document.text.contains(text),
+                        "{name}: no {text:?} in {:?}",
+                        document.text.chars().take(2000).collect::<String>()
+                    );
                 }
                 check(&document, &options(None), &WordCounter { window: 254 }, 0);
             }
@@ -216,8 +229,9 @@ fn columns_are_read_in_order() {
             "1. Introduction",
             "They are used for small scripts as well as for complex applications.",
             // The right column of the first page.
-            "Our key insight is that programs spend most of their time in hot loops",
-            // The second page, left and right.
+            "spend most of their time in hot loops",
+            "expect hot loops to be mostly type-stable",
+            // From here on one column after the other, over thirteen pages.
             "2. Overview: Example Tracing Run",
             "3. Trace Trees",
             "4. Nested Trace Tree Formation",
@@ -259,8 +273,9 @@ fn contents_and_index_are_navigation() {
     for text in ["Dieses Skript wurde im Wintersemester", "Erforderliche Vorkenntnisse", "Die Kugeloberfläche"] {
         assert_eq!(with_role(&book, text), None, "{text}");
     }
-    let pages: BTreeSet<u32> = book.chunks.iter().filter(|c| c.facts.role == navigation).filter_map(|c| c.pages).map(|(p, _)| p).collect();
-    assert!(pages.iter().all(|page| *page <= 4 || *page >= 113), "{pages:?}");
+    let pages: BTreeSet<u32> =
+        book.chunks.iter().filter(|c| c.facts.role == navigation).filter_map(|c| c.pages).map(|(p, _)| p).collect();
+    assert!(pages.iter().all(|page| *page == 4 || *page >= 115), "{pages:?}");
     let outline = parse(&data.join("pdf/pdflatex-outline.pdf"), None).expect("a document");
     assert_eq!(with_role(&outline, "Contents"), navigation);
     assert_eq!(with_role(&outline, "Hello, here is some text"), None);

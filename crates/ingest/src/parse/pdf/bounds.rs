@@ -72,9 +72,8 @@ impl Budget {
     pub fn check(&mut self, stream: &Stream<'_>) -> Result<()> {
         let raw = stream.raw_data();
         let filters = stream.filters();
-        let expands = |filter: &&Filter| {
-            matches!(filter, Filter::FlateDecode | Filter::LzwDecode | Filter::RunLengthDecode)
-        };
+        let expands =
+            |filter: &&Filter| matches!(filter, Filter::FlateDecode | Filter::LzwDecode | Filter::RunLengthDecode);
         if filters.iter().filter(expands).count() > 1 {
             return Err(limit("a stream is compressed more than once"));
         }

@@ -239,7 +239,13 @@ impl<'a> Interpreter<'a, '_> {
             },
             _ => (false, None),
         };
-        let marked = if pagination { Marked::Hidden } else if said.is_some() { Marked::Said } else { Marked::Nothing };
+        let marked = if pagination {
+            Marked::Hidden
+        } else if said.is_some() {
+            Marked::Said
+        } else {
+            Marked::Nothing
+        };
         self.said = said.or(self.said.take());
         self.marked.push(marked);
     }

@@ -3,7 +3,7 @@
 //! Flow: from lines to the stored text, paragraphs separated by blank lines.
 //!
 //! A line break is kept where it was meant: the first word of the next line would have fit. Other breaks become a space,
-//! or nothing after a hyphen and between ideographs. A paragraph goes on in the next column or on the next page
+//! or nothing after a hyphen and beside an ideograph. A paragraph goes on in the next column or on the next page
 //! only where that is plain: it stopped without an end of a sentence and goes on in small letters of the same size.
 //! Owns where each line ends up, so that pages and headings can be found again.
 
@@ -144,7 +144,7 @@ fn across(before: &Line, line: &Line, words: &Vocabulary) -> Joint {
 }
 
 fn plain(before: &Line, line: &Line) -> Joint {
-    let glued = is_ideograph(before.text.chars().next_back()) && is_ideograph(line.text.chars().next());
+    let glued = is_ideograph(before.text.chars().next_back()) || is_ideograph(line.text.chars().next());
     if glued { Joint::Nothing } else { Joint::Space }
 }
 
@@ -164,7 +164,8 @@ fn hyphen(before: &Line, line: &Line, words: &Vocabulary) -> Option<Joint> {
 
 /// The letters at the end of a text.
 fn tail(text: &str) -> String {
-    let start = text.char_indices().rev().take_while(|(_, c)| c.is_alphabetic()).last().map_or(text.len(), |(at, _)| at);
+    let start =
+        text.char_indices().rev().take_while(|(_, c)| c.is_alphabetic()).last().map_or(text.len(), |(at, _)| at);
     text[start..].to_owned()
 }
 
@@ -215,7 +216,16 @@ fn ends(text: &str) -> bool {
 
 /// Whether a character is written without spaces between words.
 fn is_ideograph(c: Option<char>) -> bool {
-    matches!(c, Some('\u{2E80}'..='\u{30FF}' | '\u{31C0}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '\u{FF00}'..='\u{FFEF}' | '\u{20000}'..='\u{3FFFF}'))
+    matches!(
+        c,
+        Some(
+            '\u{2E80}'..='\u{30FF}'
+            | '\u{31C0}'..='\u{9FFF}'
+            | '\u{F900}'..='\u{FAFF}'
+            | '\u{FF00}'..='\u{FFEF}'
+            | '\u{20000}'..='\u{3FFFF}',
+        )
+    )
 }
 
 #[cfg(test)]
@@ -250,7 +260,11 @@ mod tests {
 
     #[test]
     fn a_break_before_a_word_that_would_have_fit_was_meant() {
-        let page = vec![line("roses are red", 0.0, 60.0, 10.0), line("violets are blue", 0.0, 70.0, 22.0), line("x", 0.0, 200.0, 34.0)];
+        let page = vec![
+            line("roses are red", 0.0, 60.0, 10.0),
+            line("violets are blue", 0.0, 70.0, 22.0),
+            line("x", 0.0, 200.0, 34.0),
+        ];
         assert_eq!(text(vec![page]), "roses are red\nviolets are blue\nx\n");
     }
 

@@ -140,7 +140,8 @@ impl Face<'_> {
 
 /// Characters that stand for no character.
 fn is_nothing(text: &BfString) -> bool {
-    matches!(text, BfString::Char('\0' | '\u{FFFD}' | '\u{FFFF}')) || matches!(text, BfString::String(s) if s.is_empty())
+    matches!(text, BfString::Char('\0' | '\u{FFFD}' | '\u{FFFF}'))
+        || matches!(text, BfString::String(s) if s.is_empty())
 }
 
 /// Appends a character; a ligature or a presentation form as the letters it stands for.

@@ -23,7 +23,8 @@ const HIGH: [char; 33] = [
 ];
 
 /// Endings of the names of files that titles are made from.
-const FILES: &[&str] = &[".doc", ".docx", ".dvi", ".tex", ".ps", ".indd", ".qxd", ".odt", ".rtf", ".ppt", ".pptx", ".pdf"];
+const FILES: &[&str] =
+    &[".doc", ".docx", ".dvi", ".tex", ".ps", ".indd", ".qxd", ".odt", ".rtf", ".ppt", ".pptx", ".pdf"];
 
 /// What is known about a document.
 #[derive(Debug, Default)]
@@ -156,7 +157,10 @@ mod tests {
     fn a_title_is_found_in_a_packet() {
         let packet = "<dc:title><rdf:Alt><rdf:li xml:lang='x-default'>A &amp; B</rdf:li></rdf:Alt></dc:title>";
         assert_eq!(element(packet, "dc:title").as_deref(), Some("A & B"));
-        assert_eq!(element("<xmp:CreateDate>2020-01-01</xmp:CreateDate>", "xmp:CreateDate").as_deref(), Some("2020-01-01"));
+        assert_eq!(
+            element("<xmp:CreateDate>2020-01-01</xmp:CreateDate>", "xmp:CreateDate").as_deref(),
+            Some("2020-01-01")
+        );
         assert_eq!(element("<dc:title>", "dc:title"), None);
     }
 

@@ -188,7 +188,14 @@ mod tests {
     use super::*;
 
     fn row(y: f32, cells: &[(f32, f32, &str)]) -> Vec<Word> {
-        let word = |(x0, x1, text): &(f32, f32, &str)| Word { x0: *x0, x1: *x1, y, size: 10.0, text: (*text).into(), space: true };
+        let word = |(x0, x1, text): &(f32, f32, &str)| Word {
+            x0: *x0,
+            x1: *x1,
+            y,
+            size: 10.0,
+            text: (*text).into(),
+            space: true,
+        };
         cells.iter().map(word).collect()
     }
 
@@ -205,13 +212,15 @@ mod tests {
             words.extend(row(30.0 + 12.0 * line as f32, &[(50.0, 290.0, "left"), (310.0, 550.0, "right")]));
         }
         words.extend(row(100.0, &[(50.0, 550.0, "after")]));
-        let expected = ["title", "left", "left", "left", "left", "left", "right", "right", "right", "right", "right", "after"];
+        let expected =
+            ["title", "left", "left", "left", "left", "left", "right", "right", "right", "right", "right", "after"];
         assert_eq!(texts(words), expected);
     }
 
     #[test]
     fn rows_of_a_table_stay_together() {
-        let table = |line: usize| row(12.0 * line as f32, &[(50.0, 80.0, "a"), (150.0, 160.0, "1"), (250.0, 260.0, "2")]);
+        let table =
+            |line: usize| row(12.0 * line as f32, &[(50.0, 80.0, "a"), (150.0, 160.0, "1"), (250.0, 260.0, "2")]);
         assert_eq!(texts((0..5).flat_map(table).collect()), ["a 1 2"; 5]);
     }
 }

@@ -95,7 +95,8 @@ fn parts(flow: &Flow, headings: &[Heading], blocks: &[Block], marks: &[Vec<Mark>
         }
         let role = roles.get(roles.partition_point(|(with, _)| with.end <= range.start));
         let role = role.filter(|(with, _)| with.start <= range.start);
-        let deeper = next.peek().is_some_and(|n| n.start == range.end && above.last().is_some_and(|a| n.level > a.level));
+        let deeper =
+            next.peek().is_some_and(|n| n.start == range.end && above.last().is_some_and(|a| n.level > a.level));
         let heading = blocks.binary_search_by_key(&range.start, |block| block.range.start).map(|at| &blocks[at]);
         let is_heading = heading.is_ok_and(|b| flow.text[b.range.end.min(range.end)..range.end].trim().is_empty());
         // A heading alone goes with the section within it.

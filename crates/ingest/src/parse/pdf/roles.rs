@@ -18,12 +18,32 @@ pub const METADATA: &str = "metadata";
 pub const REFERENCE: &str = "reference";
 
 const CONTENTS: &[&str] = &[
-    "contents", "table of contents", "list of figures", "list of tables", "inhalt", "inhaltsverzeichnis",
-    "abbildungsverzeichnis", "tabellenverzeichnis", "sommaire", "table des matières", "índice", "indice", "contenido",
-    "sumário", "inhoud", "目次", "目录", "目錄", "차례", "содержание", "оглавление",
+    "contents",
+    "table of contents",
+    "list of figures",
+    "list of tables",
+    "inhalt",
+    "inhaltsverzeichnis",
+    "abbildungsverzeichnis",
+    "tabellenverzeichnis",
+    "sommaire",
+    "table des matières",
+    "índice",
+    "indice",
+    "contenido",
+    "sumário",
+    "inhoud",
+    "目次",
+    "目录",
+    "目錄",
+    "차례",
+    "содержание",
+    "оглавление",
 ];
-const INDEX: &[&str] = &["index", "subject index", "stichwortverzeichnis", "sachregister", "register", "索引", "índice alfabético"];
-const GLOSSARY: &[&str] = &["glossary", "glossar", "glossaire", "glosario", "glossario", "用語集", "术语表", "list of abbreviations"];
+const INDEX: &[&str] =
+    &["index", "subject index", "stichwortverzeichnis", "sachregister", "register", "索引", "índice alfabético"];
+const GLOSSARY: &[&str] =
+    &["glossary", "glossar", "glossaire", "glosario", "glossario", "用語集", "术语表", "list of abbreviations"];
 
 /// Lines without a number that an entry may run over.
 const GAP: usize = 4;
@@ -47,11 +67,11 @@ pub fn mark(pages: &[Vec<Line>]) -> Vec<Vec<Option<&'static str>>> {
         let title = title(text(at));
         let is = |names: &[&str]| names.contains(&title.as_str());
         let (from, end) = if is(CONTENTS) {
-            (at + 1, entries(at + 1, all.len(), |at| is_entry(text(at))))
+            (at + 1, entries(at + 1, &all, |at| is_entry(text(at))))
         } else if is(INDEX) {
-            (at + 1, entries(at + 1, all.len(), |at| is_term(text(at))))
+            (at + 1, entries(at + 1, &all, |at| is_term(text(at))))
         } else if has_dots(text(at)) {
-            (at, entries(at, all.len(), |at| has_dots(text(at))))
+            (at, entries(at, &all, |at| has_dots(text(at))))
         } else {
             (at, at)
         };
@@ -78,13 +98,17 @@ pub fn mark(pages: &[Vec<Line>]) -> Vec<Vec<Option<&'static str>>> {
     roles
 }
 
-/// The end of a run of entries; where it begins if there are too few.
-fn entries(from: usize, len: usize, is_entry: impl Fn(usize) -> bool) -> usize {
-    let (mut end, mut count) = (from, 0);
-    for at in from..len {
+/// The end of a run of entries; where it begins if there are too few. It goes on on another page only if that begins with
+/// entries.
+fn entries(from: usize, lines: &[(usize, usize)], is_entry: impl Fn(usize) -> bool) -> usize {
+    let (mut end, mut count, mut gap) = (from, 0, GAP);
+    for (at, (_, line)) in lines.iter().enumerate().skip(from) {
+        if *line == 0 && at > from {
+            gap = (at + 1).saturating_sub(end).min(GAP);
+        }
         if is_entry(at) {
-            (end, count) = (at + 1, count + 1);
-        } else if at >= end + GAP {
+            (end, count, gap) = (at + 1, count + 1, GAP);
+        } else if at >= end + gap {
             break;
         }
     }
@@ -129,7 +153,16 @@ fn is_page(word: &str) -> bool {
 
 fn is_rights(lines: &[Line]) -> bool {
     let text = lines.iter().map(|line| line.text.to_lowercase()).collect::<Vec<_>>().join(" ");
-    let signs = ["©", "copyright", "all rights reserved", "alle rechte vorbehalten", "isbn", "creative commons", "impressum", "published by"];
+    let signs = [
+        "©",
+        "copyright",
+        "all rights reserved",
+        "alle rechte vorbehalten",
+        "isbn",
+        "creative commons",
+        "impressum",
+        "published by",
+    ];
     text.split_whitespace().count() <= RIGHTS_WORDS && signs.iter().filter(|sign| text.contains(**sign)).count() >= 2
 }
 
@@ -145,11 +178,14 @@ mod tests {
     #[test]
     fn contents_are_what_has_the_title_and_the_numbers() {
         let n = Some(NAVIGATION);
-        let said = roles(&[&["A paper", "Contents", "1 One 1", "2 Two and a line", "more 3", "3 Three . . . . 4", "Text."]]);
+        let said =
+            roles(&[&["A paper", "Contents", "1 One 1", "2 Two and a line", "more 3", "3 Three . . . . 4", "Text."]]);
         assert_eq!(said, [vec![None, n, n, n, n, n, None]]);
         assert_eq!(roles(&[&["Contents", "of this box are fragile."]]), [vec![None, None]]);
         let dots = ["One . . . . . 1", "Two ..... 2", "Three …… iv"];
         assert_eq!(roles(&[&dots]), [vec![n; 3]]);
+        let pages = roles(&[&["Contents", "A 1", "B 2", "C 3"], &["D 4", "E 5"], &["A", "We begin.", "Definition 1"]]);
+        assert_eq!(pages, [vec![n; 4], vec![n; 2], vec![None; 3]]);
         assert_eq!(roles(&[&["In 1999", "he had 3", "and she 4"]]), [vec![None; 3]]);
     }
 

@@ -7,6 +7,7 @@
 //! Writing from right to left is stored in the order it is read in.
 
 use super::content::{Glyph, PageText};
+use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Gap, as a part of the size, that separates words; what other readers take.
@@ -112,9 +113,19 @@ impl Words {
         }
         if let Some(word) = &mut self.open {
             let size = word.size.max(glyph.size);
-            let level = (word.y - from.1).abs() < 0.2 * size && glyph.size > 0.6 * word.size && word.size > 0.6 * glyph.size;
+            let level =
+                (word.y - from.1).abs() < 0.2 * size && glyph.size > 0.6 * word.size && word.size > 0.6 * glyph.size;
             // Bold text is sometimes text shown twice.
             if level && (x0 - self.last).abs() < 0.08 * size && word.text.ends_with(text) && x1 > x0 {
+                return;
+            }
+            // TeX sets an accent and then the letter below it.
+            let below = (word.y - from.1).abs() < 0.5 * size && x0 < word.x1 && x1 > self.last;
+            if below && let Some(accented) = accented(&word.text, text) {
+                word.text.pop();
+                word.text.push_str(&accented);
+                word.x1 = word.x1.max(x1);
+                self.last = x0;
                 return;
             }
             let gap = x0 - word.x1;
@@ -152,6 +163,32 @@ impl Words {
             word.space = true;
         }
     }
+}
+
+/// A letter with the accent that a word ends with.
+fn accented(word: &str, text: &str) -> Option<String> {
+    let mark = match word.chars().next_back()? {
+        '`' => '\u{300}',
+        '´' => '\u{301}',
+        'ˆ' => '\u{302}',
+        '˜' => '\u{303}',
+        '¯' => '\u{304}',
+        '˘' => '\u{306}',
+        '˙' => '\u{307}',
+        '¨' => '\u{308}',
+        '˚' => '\u{30A}',
+        '˝' => '\u{30B}',
+        'ˇ' => '\u{30C}',
+        '¸' => '\u{327}',
+        _ => return None,
+    };
+    let mut letters = text.chars();
+    let letter = match letters.next().filter(|c| c.is_alphabetic())? {
+        'ı' => 'i',
+        'ȷ' => 'j',
+        letter => letter,
+    };
+    Some([letter, mark].into_iter().chain(letters).nfc().collect())
 }
 
 /// Whether all letters of a text are read from the right.
@@ -263,20 +300,46 @@ mod tests {
 
     #[test]
     fn gaps_and_spaces_separate_words() {
-        let page = page(&[("a", 0.0, 10.0, 5.0), ("b", 5.2, 10.0, 5.0), ("c", 12.0, 10.0, 5.0), (" ", 17.0, 10.0, 0.5), ("d", 17.5, 10.0, 5.0)]);
+        let page = page(&[
+            ("a", 0.0, 10.0, 5.0),
+            ("b", 5.2, 10.0, 5.0),
+            ("c", 12.0, 10.0, 5.0),
+            (" ", 17.0, 10.0, 0.5),
+            ("d", 17.5, 10.0, 5.0),
+        ]);
         assert_eq!(text(&page), ["ab c d"]);
     }
 
     #[test]
     fn rows_are_made_by_place_and_a_raised_word_stays_in_its_row() {
-        let page = page(&[("2", 0.0, 24.0, 5.0), ("x", 0.0, 10.0, 5.0), ("3", 20.0, 20.4, 5.0), ("1", 30.0, 10.0, 5.0)]);
+        let page =
+            page(&[("2", 0.0, 24.0, 5.0), ("x", 0.0, 10.0, 5.0), ("3", 20.0, 20.4, 5.0), ("1", 30.0, 10.0, 5.0)]);
         assert_eq!(text(&page), ["x 1", "2 3"]);
     }
 
     #[test]
     fn text_shown_twice_is_read_once() {
-        let page = page(&[("B", 0.0, 10.0, 6.0), ("B", 0.3, 10.0, 6.0), ("o", 6.0, 10.0, 5.0), ("o", 6.3, 10.0, 5.0), ("b", 11.0, 10.0, 5.0)]);
+        let page = page(&[
+            ("B", 0.0, 10.0, 6.0),
+            ("B", 0.3, 10.0, 6.0),
+            ("o", 6.0, 10.0, 5.0),
+            ("o", 6.3, 10.0, 5.0),
+            ("b", 11.0, 10.0, 5.0),
+        ]);
         assert_eq!(text(&page), ["Bob"]);
+    }
+
+    #[test]
+    fn an_accent_and_its_letter_are_one_character() {
+        let word = [
+            ("a", 0.0, 10.0, 5.0),
+            ("¨", 5.0, 10.0, 5.0),
+            ("ı", 6.1, 10.0, 2.8),
+            ("v", 8.9, 10.0, 5.0),
+            ("´", 14.0, 10.0, 5.0),
+            ("e", 14.2, 10.0, 5.0),
+        ];
+        assert_eq!(text(&page(&word)), ["aïvé"]);
     }
 
     #[test]
