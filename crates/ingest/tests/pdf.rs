@@ -115,8 +115,8 @@ fn ligatures_maps_and_marked_text_are_read() {
 
 #[test]
 fn turned_text_and_turned_pages_are_read() {
-    assert_eq!(read("turned.pdf").text, "Upright text comes first,\nline after line.\n\nA note along the margin\n");
-    assert_eq!(read("rotated.pdf").text, "Read on a turned page\nfrom top to bottom.\n");
+    assert_eq!(read("turned.pdf").text, "Upright text comes first, line after line.\n\nA note along the margin\n");
+    assert_eq!(read("rotated.pdf").text, "Read on a turned page from top to bottom.\n");
 }
 
 #[test]

@@ -27,7 +27,7 @@ SELECT chunks > 1 AS cut_into_several FROM rag.ingest(repeat('word ', 1000), 'lo
 SELECT chunks FROM rag.ingest(repeat('word ', 1000), 'long.txt', 'text', options => '{"chunking": "none", "truncate": true}');
 -- errors
 SELECT * FROM rag.ingest('x', '');
-SELECT * FROM rag.ingest('x', 'u', 'pdf');
+SELECT * FROM rag.ingest('x', 'u', 'table');
 SELECT * FROM rag.ingest('x', 'u', 'jsonl');
 SELECT * FROM rag.ingest('x', 'u', collection => 'no');
 SELECT * FROM rag.ingest('x', 'u', metadata => '[1]');

@@ -5,7 +5,7 @@ SELECT name, kind, location, collection, model, project, authority, enabled, opt
 SELECT rag.add_source('notes', 'markdown', '/srv/notes');
 SELECT rag.add_source('', 'markdown', '/srv/notes');
 SELECT rag.add_source('a', 'markdwon', '/srv/notes');
-SELECT rag.add_source('a', 'pdf', '/srv/notes');
+SELECT rag.add_source('a', 'table', '/srv/notes');
 SELECT rag.add_source('a', 'inline', '/srv/notes');
 SELECT rag.add_source('a', 'markdown', 'notes');
 SELECT rag.add_source('a', 'markdown', '/srv/notes', '{"chunk_token": 3}');

@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(inflated(&zeros(100_000)[2..]), 100_000);
         assert_eq!(runs(&[2, 1, 2, 3, 254, 9, 128, 7]), 6);
         // The example of the specification (ISO 32000-1, 7.4.4.2): 45 45 45 45 45 65 45 45 45 66.
-        assert_eq!(unpacked(&[0x80, 0x0B, 0x60, 0x50, 0x22, 0x0C, 0x0C, 0x85, 0x01]), 9);
+        assert_eq!(unpacked(&[0x80, 0x0B, 0x60, 0x50, 0x22, 0x0C, 0x0C, 0x85, 0x01]), 10);
     }
 
     #[test]

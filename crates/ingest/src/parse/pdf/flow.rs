@@ -3,7 +3,7 @@
 //! Flow: from lines to the stored text, paragraphs separated by blank lines.
 //!
 //! A line break is kept where it was meant: the first word of the next line would have fit. Other breaks become a space,
-//! or nothing after a hyphen and between ideographs. A paragraph goes on in the next column or on the next page
+//! or nothing after a hyphen and beside an ideograph. A paragraph goes on in the next column or on the next page
 //! only where that is plain: it stopped without an end of a sentence and goes on in small letters of the same size.
 //! Owns where each line ends up, so that pages and headings can be found again.
 
@@ -144,7 +144,7 @@ fn across(before: &Line, line: &Line, words: &Vocabulary) -> Joint {
 }
 
 fn plain(before: &Line, line: &Line) -> Joint {
-    let glued = is_ideograph(before.text.chars().next_back()) && is_ideograph(line.text.chars().next());
+    let glued = is_ideograph(before.text.chars().next_back()) || is_ideograph(line.text.chars().next());
     if glued { Joint::Nothing } else { Joint::Space }
 }
 
@@ -184,7 +184,7 @@ impl Vocabulary {
     }
 }
 
-/// The usual distance of lines in each column.
+/// The usual distance of lines in each column; where there are too few to tell, that of most books.
 fn leadings(lines: &[Line]) -> Vec<f32> {
     let columns = lines.iter().map(|line| line.column + 1).max().unwrap_or(0);
     let mut steps: Vec<Vec<f32>> = vec![Vec::new(); columns];
@@ -194,7 +194,8 @@ fn leadings(lines: &[Line]) -> Vec<f32> {
             steps[pair[0].column].push(step);
         }
     }
-    steps.into_iter().map(|steps| median(steps.into_iter())).collect()
+    let usual = 1.2 * median(lines.iter().map(|line| line.size));
+    steps.into_iter().map(|steps| if steps.len() < 3 { usual } else { median(steps.into_iter()) }).collect()
 }
 
 /// Whether a line begins an item of a list.

@@ -24,6 +24,10 @@ const MIN_FILL: f32 = 0.45;
 /// Lines that one of the columns has at least.
 const MIN_LINES: usize = 4;
 
+/// Gutters of a page of prose, and words of a page on which columns are looked for. A newspaper has fewer of both.
+const MAX_GUTTERS: usize = 8;
+const MAX_WORDS: usize = 20_000;
+
 /// Strips among which a gutter is looked for: more than any page has, and few enough to look at each again.
 const MAX_STRIPS: usize = 300;
 
@@ -37,7 +41,9 @@ pub fn lines(page: &PageText) -> Vec<Line> {
     counts.sort_by_key(|(count, turned)| (std::cmp::Reverse(*count), *turned));
     for (order, (_, turned)) in counts.into_iter().filter(|(count, _)| *count > 0).enumerate() {
         let first = lines.len();
-        read(words(page, turned), 0, &mut lines);
+        let words = words(page, turned);
+        let depth = if words.len() > MAX_WORDS { MAX_DEPTH } else { 0 };
+        read(words, depth, &mut lines);
         lines[first..].iter_mut().for_each(|line| line.turned = order > 0);
     }
     lines
@@ -106,6 +112,9 @@ fn columns(strips: &VecDeque<Vec<Word>>, size: f32) -> Option<(usize, Vec<(f32, 
         }
     }
     let (count, mut gutters) = shared?;
+    gutters.sort_by(|a, b| (b.1 - b.0).total_cmp(&(a.1 - a.0)));
+    gutters.truncate(MAX_GUTTERS);
+    gutters.sort_by(|a, b| a.0.total_cmp(&b.0));
     let words: Vec<&Word> = strips.iter().take(count).flatten().collect();
     while !gutters.is_empty() {
         let Some(bad) = not_prose(&words, &gutters, size) else {

@@ -20,6 +20,7 @@ mod furniture;
 mod info;
 mod layout;
 mod outline;
+mod owner;
 mod parts;
 mod roles;
 mod words;
@@ -55,7 +56,11 @@ fn open(bytes: &[u8], password: Option<&str>) -> Result<Pdf> {
     let opened = Pdf::new(bytes.to_vec());
     let opened = match (opened, password) {
         (Err(LoadPdfError::Decryption(DecryptionError::PasswordProtected)), Some(password)) => {
-            Pdf::new_with_password(bytes.to_vec(), password)
+            let opened = Pdf::new_with_password(bytes.to_vec(), password);
+            match (&opened, owner::user_password(bytes, password)) {
+                (Err(LoadPdfError::Decryption(_)), Some(user)) => Pdf::new_with_password(bytes.to_vec(), &user),
+                _ => opened,
+            }
         }
         (opened, _) => opened,
     };

@@ -22,6 +22,9 @@ const MAX_LEVEL: u8 = 6;
 /// Lines that a title may have.
 const TITLE_LINES: usize = 4;
 
+/// Lines that are compared with titles: a hostile outline can name one long page again and again.
+const MAX_LOOKED_AT: usize = 20_000_000;
+
 /// Characters of a title's number (`Chapter 12`) that its line has and the entry has not, or the other way round.
 const NUMBER: usize = 12;
 
@@ -151,11 +154,13 @@ pub fn sections(entries: Vec<Entry>, pages: &[Vec<Line>]) -> Vec<Section> {
         .filter_map(|entry| Some((entry.page, pages.get(entry.page)?.iter().map(|line| letters(&line.text)).collect())))
         .collect();
     let mut sections = Vec::new();
-    let mut last = (0, 0);
+    let (mut last, mut left) = ((0, 0), MAX_LOOKED_AT);
     for entry in entries {
         let Some(lines) = pages.get(entry.page) else { continue };
         let after = if last.0 == entry.page { last.1 } else { 0 };
-        let found = find(&letters(&entry.title), &plain[&entry.page], lines, after);
+        left = left.saturating_sub(lines.len());
+        let look = || find(&letters(&entry.title), &plain[&entry.page], lines, after);
+        let found = if left > 0 { look() } else { None };
         let (line, count) = found.unwrap_or((after, 0));
         last = (entry.page, line + count);
         sections.push(Section { level: entry.level, title: entry.title, page: entry.page, line, lines: count });
@@ -213,10 +218,10 @@ mod tests {
             line("1.1 Intro-", 14.0),
             line("duction", 14.0),
             line("text", 10.0),
-            line("Chapter 2", 14.0),
+            line("Chapter 2 Outlook", 14.0),
         ]];
         let entry = |title: &str, level| Entry { level, title: title.to_owned(), page: 0 };
-        let found = sections(vec![entry("Introduction", 1), entry("Missing", 2), entry("2", 1)], &pages);
+        let found = sections(vec![entry("Introduction", 1), entry("Missing", 2), entry("Outlook", 1)], &pages);
         let places: Vec<_> = found.iter().map(|s| (s.line, s.lines)).collect();
         assert_eq!(places, [(2, 2), (4, 0), (5, 1)]);
         assert!(!is_title("introduction", "seetheintroduction"));

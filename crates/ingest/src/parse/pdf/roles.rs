@@ -67,11 +67,11 @@ pub fn mark(pages: &[Vec<Line>]) -> Vec<Vec<Option<&'static str>>> {
         let title = title(text(at));
         let is = |names: &[&str]| names.contains(&title.as_str());
         let (from, end) = if is(CONTENTS) {
-            (at + 1, entries(at + 1, all.len(), |at| is_entry(text(at))))
+            (at + 1, entries(at + 1, &all, |at| is_entry(text(at))))
         } else if is(INDEX) {
-            (at + 1, entries(at + 1, all.len(), |at| is_term(text(at))))
+            (at + 1, entries(at + 1, &all, |at| is_term(text(at))))
         } else if has_dots(text(at)) {
-            (at, entries(at, all.len(), |at| has_dots(text(at))))
+            (at, entries(at, &all, |at| has_dots(text(at))))
         } else {
             (at, at)
         };
@@ -98,13 +98,17 @@ pub fn mark(pages: &[Vec<Line>]) -> Vec<Vec<Option<&'static str>>> {
     roles
 }
 
-/// The end of a run of entries; where it begins if there are too few.
-fn entries(from: usize, len: usize, is_entry: impl Fn(usize) -> bool) -> usize {
-    let (mut end, mut count) = (from, 0);
-    for at in from..len {
+/// The end of a run of entries; where it begins if there are too few. It goes on on another page only if that begins with
+/// entries.
+fn entries(from: usize, lines: &[(usize, usize)], is_entry: impl Fn(usize) -> bool) -> usize {
+    let (mut end, mut count, mut gap) = (from, 0, GAP);
+    for (at, (_, line)) in lines.iter().enumerate().skip(from) {
+        if *line == 0 && at > from {
+            gap = (at + 1).saturating_sub(end).min(GAP);
+        }
         if is_entry(at) {
-            (end, count) = (at + 1, count + 1);
-        } else if at >= end + GAP {
+            (end, count, gap) = (at + 1, count + 1, GAP);
+        } else if at >= end + gap {
             break;
         }
     }
@@ -180,6 +184,8 @@ mod tests {
         assert_eq!(roles(&[&["Contents", "of this box are fragile."]]), [vec![None, None]]);
         let dots = ["One . . . . . 1", "Two ..... 2", "Three …… iv"];
         assert_eq!(roles(&[&dots]), [vec![n; 3]]);
+        let pages = roles(&[&["Contents", "A 1", "B 2", "C 3"], &["D 4", "E 5"], &["A", "We begin.", "Definition 1"]]);
+        assert_eq!(pages, [vec![n; 4], vec![n; 2], vec![None; 3]]);
         assert_eq!(roles(&[&["In 1999", "he had 3", "and she 4"]]), [vec![None; 3]]);
     }
 

@@ -7,6 +7,7 @@
 //! Writing from right to left is stored in the order it is read in.
 
 use super::content::{Glyph, PageText};
+use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Gap, as a part of the size, that separates words; what other readers take.
@@ -118,6 +119,15 @@ impl Words {
             if level && (x0 - self.last).abs() < 0.08 * size && word.text.ends_with(text) && x1 > x0 {
                 return;
             }
+            // TeX sets an accent and then the letter below it.
+            let below = (word.y - from.1).abs() < 0.5 * size && x0 < word.x1 && x1 > self.last;
+            if below && let Some(accented) = accented(&word.text, text) {
+                word.text.pop();
+                word.text.push_str(&accented);
+                word.x1 = word.x1.max(x1);
+                self.last = x0;
+                return;
+            }
             let gap = x0 - word.x1;
             if level && !self.back && (-0.4 * size..=SPACE * size).contains(&gap) {
                 word.text.push_str(text);
@@ -153,6 +163,32 @@ impl Words {
             word.space = true;
         }
     }
+}
+
+/// A letter with the accent that a word ends with.
+fn accented(word: &str, text: &str) -> Option<String> {
+    let mark = match word.chars().next_back()? {
+        '`' => '\u{300}',
+        '´' => '\u{301}',
+        'ˆ' => '\u{302}',
+        '˜' => '\u{303}',
+        '¯' => '\u{304}',
+        '˘' => '\u{306}',
+        '˙' => '\u{307}',
+        '¨' => '\u{308}',
+        '˚' => '\u{30A}',
+        '˝' => '\u{30B}',
+        'ˇ' => '\u{30C}',
+        '¸' => '\u{327}',
+        _ => return None,
+    };
+    let mut letters = text.chars();
+    let letter = match letters.next().filter(|c| c.is_alphabetic())? {
+        'ı' => 'i',
+        'ȷ' => 'j',
+        letter => letter,
+    };
+    Some([letter, mark].into_iter().chain(letters).nfc().collect())
 }
 
 /// Whether all letters of a text are read from the right.
@@ -291,6 +327,19 @@ mod tests {
             ("b", 11.0, 10.0, 5.0),
         ]);
         assert_eq!(text(&page), ["Bob"]);
+    }
+
+    #[test]
+    fn an_accent_and_its_letter_are_one_character() {
+        let word = [
+            ("a", 0.0, 10.0, 5.0),
+            ("¨", 5.0, 10.0, 5.0),
+            ("ı", 6.1, 10.0, 2.8),
+            ("v", 8.9, 10.0, 5.0),
+            ("´", 14.0, 10.0, 5.0),
+            ("e", 14.2, 10.0, 5.0),
+        ];
+        assert_eq!(text(&page(&word)), ["aïvé"]);
     }
 
     #[test]
