@@ -27,6 +27,8 @@ fn spec(location: &Path, options: &Value) -> SourceSpec {
         location: location.to_str().expect("UTF-8").to_owned(),
         options: SourceOptions::parse(SourceKind::Zip, options).expect("options"),
         allowed_paths: vec!["/".to_owned()],
+        allowed_hosts: Vec::new(),
+        seen: None,
     }
 }
 
@@ -40,8 +42,11 @@ fn list(spec: &SourceSpec) -> Result<(Vec<Item>, Vec<Failure>)> {
     Ok((items, failures))
 }
 
+/// URIs with texts, and messages of what failed.
+type Ingested = (Vec<(String, String)>, Vec<String>);
+
 /// Paths and texts of the documents, and messages of the failures; every document's chunks are checked.
-fn ingest(spec: &SourceSpec) -> Result<(Vec<(String, String)>, Vec<String>)> {
+fn ingest(spec: &SourceSpec) -> Result<Ingested> {
     let (items, failures) = list(spec)?;
     let mut documents = Vec::new();
     for item in &items {
@@ -58,7 +63,7 @@ fn ingest(spec: &SourceSpec) -> Result<(Vec<(String, String)>, Vec<String>)> {
     Ok((documents, failures.into_iter().map(|f| f.error.message).collect()))
 }
 
-fn of(name: &str, options: &Value) -> Result<(Vec<(String, String)>, Vec<String>)> {
+fn of(name: &str, options: &Value) -> Result<Ingested> {
     ingest(&spec(&fixture(name), options))
 }
 
@@ -391,7 +396,7 @@ fn what_changed_is_never_read_as_what_was_listed() {
         replace(now);
         for item in &items {
             match rag_ingest::fetch(&spec, item) {
-                Ok(bytes) => assert_eq!(ContentHash::of(&bytes), item.content_sha256),
+                Ok(content) => assert_eq!(ContentHash::of(&content.bytes), item.content_sha256),
                 Err(error) => {
                     assert_eq!(
                         error.message,
@@ -422,7 +427,7 @@ fn members_are_read_in_any_order() {
         for step in [1, 2, 3, 5] {
             for at in (0..3 * items.len()).map(|n| n * step % items.len()).chain((0..items.len()).rev()) {
                 let bytes = rag_ingest::fetch(&spec, &items[at]).expect("readable");
-                assert_eq!(ContentHash::of(&bytes), items[at].content_sha256, "{name} {at}");
+                assert_eq!(ContentHash::of(&bytes.bytes), items[at].content_sha256, "{name} {at}");
             }
         }
     }

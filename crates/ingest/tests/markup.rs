@@ -359,7 +359,14 @@ fn a_folder_of_pages_is_listed_by_either_kind() {
     ] {
         let location = folder.to_string_lossy().into_owned();
         let options = SourceOptions::defaults(kind);
-        let spec = SourceSpec { kind, location: location.clone(), options, allowed_paths: vec![location] };
+        let spec = SourceSpec {
+            kind,
+            location: location.clone(),
+            options,
+            allowed_paths: vec![location],
+            allowed_hosts: Vec::new(),
+            seen: None,
+        };
         let mut found = Vec::new();
         rag_ingest::list(&spec, &mut |items, failures| {
             assert_eq!(failures, []);

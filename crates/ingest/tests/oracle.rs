@@ -133,6 +133,8 @@ fn table(path: &Path, expected: &Value) -> usize {
         location: path.to_str().expect("UTF-8").to_owned(),
         options: SourceOptions::defaults(SourceKind::Jsonl),
         allowed_paths: vec![path.parent().expect("parent").to_str().expect("UTF-8").to_owned()],
+        allowed_hosts: Vec::new(),
+        seen: None,
     };
     let (mut items, mut failures) = (Vec::new(), Vec::new());
     rag_ingest::list(&spec, &mut |i, f| {

@@ -26,6 +26,8 @@ fn spec(kind: SourceKind, path: &Path) -> SourceSpec {
         location: path.to_str().expect("UTF-8").to_owned(),
         options: SourceOptions::defaults(kind),
         allowed_paths: vec![path.parent().expect("parent").to_str().expect("UTF-8").to_owned()],
+        allowed_hosts: Vec::new(),
+        seen: None,
     }
 }
 
@@ -488,7 +490,7 @@ proptest! {
         prop_assert_eq!(items.len(), records.len());
         for (item, record) in items.iter().zip(&records) {
             let bytes = rag_ingest::fetch(&spec, item).expect("bytes");
-            prop_assert_eq!(&serde_json::from_slice::<Value>(&bytes).expect("JSON"), record);
+            prop_assert_eq!(&serde_json::from_slice::<Value>(&bytes.bytes).expect("JSON"), record);
         }
         spec.options.limits.max_document_bytes = max;
         let (few, failures) = list(&spec).expect("listing");
@@ -512,7 +514,7 @@ proptest! {
         let (items, failures) = list(&spec).expect("listing");
         prop_assert_eq!((items.len(), failures.len()), (cells.len(), 0));
         for (item, cells) in items.iter().zip(&cells) {
-            let record: Value = serde_json::from_slice(&rag_ingest::fetch(&spec, item).expect("bytes")).expect("JSON");
+            let record: Value = serde_json::from_slice(&rag_ingest::fetch(&spec, item).expect("bytes").bytes).expect("JSON");
             let expected: Map<String, Value> = names.iter().cloned().zip(cells.iter().cloned().map(Value::from)).collect();
             prop_assert_eq!(record, Value::Object(expected));
         }

@@ -167,7 +167,8 @@ impl Structure {
 
 /// Parses the bytes of one document; `path` is what its name may tell.
 pub fn parse(format: Format, path: &str, bytes: &[u8], options: &SourceOptions, origin: &Origin) -> Result<Parsed> {
-    let (served, base) = (origin.content_type.as_deref(), origin.base.as_deref());
+    let served = origin.content_type.as_deref();
+    let base = origin.base.as_deref().and_then(|base| url::Url::parse(base).ok());
     Ok(match format {
         Format::Text => plain::parse(bytes, options),
         Format::Markdown => markdown::parse(bytes),
@@ -177,8 +178,8 @@ pub fn parse(format: Format, path: &str, bytes: &[u8], options: &SourceOptions, 
         Format::Forum => forum::parse(bytes, options)?,
         Format::Issues => issues::parse(bytes, options)?,
         Format::Transcript => transcript::parse(bytes, options)?,
-        Format::Html => html::page(bytes, served, base, html::Reading::Whole)?,
-        Format::Article => html::page(bytes, served, base, html::Reading::Article)?,
+        Format::Html => html::page(bytes, served, base.as_ref(), html::Reading::Whole)?,
+        Format::Article => html::page(bytes, served, base.as_ref(), html::Reading::Article)?,
         Format::Docx => docx::parse(bytes)?,
         Format::Epub => epub::parse(bytes)?,
         Format::Pdf => pdf::parse(bytes, options)?,

@@ -16,7 +16,7 @@ mod rows;
 mod walk;
 mod web;
 
-pub use archive::{INSIDE, is_archive};
+pub use archive::is_archive;
 use confine::Location;
 use rag_core::error::{Error, Kind, Result};
 use rag_core::source::{Content, Failure, Item, Limits, Place, SourceKind, SourceSpec, is_url};

@@ -103,9 +103,8 @@ impl<R: BufRead> Rows<R> {
 
     /// The object of a row that was read from its place.
     pub fn object(&self, row: &[u8]) -> Option<Vec<u8>> {
-        let inner =
-            Rows { file: row, delimiter: self.delimiter, max: self.max, names: Vec::new(), number: 0, offset: 0 };
-        let mut inner = inner;
+        let (delimiter, max) = (self.delimiter, self.max);
+        let mut inner = Rows { file: row, delimiter, max, names: Vec::new(), number: 0, offset: 0 };
         let (row, ..) = inner.row().ok()??;
         let mut bytes = Vec::new();
         self.write(&row, &mut bytes);

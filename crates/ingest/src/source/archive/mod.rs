@@ -104,7 +104,7 @@ impl<'a> Archives<'a> {
         let budget = Budget::new(&options.limits);
         let listing = Listing {
             rules: &self.rules,
-            password: options.password.as_deref(),
+            password: options.password.as_ref().map(rag_core::source::Secret::reveal),
             budget: budget.clone(),
             archive: path,
             name,

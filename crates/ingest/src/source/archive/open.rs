@@ -67,7 +67,7 @@ pub fn read(file: File, name: &str, chain: &[u64], options: &SourceOptions) -> R
     let key = Key::new(&file, name, &options.limits).map_err(unreadable)?;
     let kept = LAST.take().filter(|open| open.key == key);
     let mut open = kept.unwrap_or_else(|| Open { key, budget: Budget::new(&options.limits), levels: Vec::new() });
-    let read = open.member(file, chain, options.password.as_deref());
+    let read = open.member(file, chain, options.password.as_ref().map(rag_core::source::Secret::reveal));
     // After an error nobody knows where a stream stands.
     if read.is_ok() {
         LAST.set(Some(open));
