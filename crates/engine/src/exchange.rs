@@ -126,6 +126,7 @@ impl Exchange<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rag_core::source::Content;
 
     fn pair() -> (UnixStream, UnixStream) {
         let (ours, theirs) = UnixStream::pair().expect("pair");
@@ -148,7 +149,7 @@ mod tests {
     #[test]
     fn a_message_is_heard_whole() {
         let (ours, mut theirs) = pair();
-        let said = Said::Content(vec![7; 300_000]);
+        let said = Said::Content(Content { bytes: vec![7; 300_000], ..Content::default() });
         let frame = encode(&said).expect("encodes");
         let length = frame.len() - 4;
         let writer = std::thread::spawn(move || theirs.write_all(&frame).expect("writes"));

@@ -236,7 +236,7 @@ fn calls(profile: &Profile<'_>) -> std::result::Result<Rules, seccompiler::Backe
                 when(libc::SYS_socket, 0, Eq, family as u64)?;
             }
             // Only to have a socket not wait.
-            when(libc::SYS_ioctl, 1, Eq, libc::FIONBIO as u64)?;
+            when(libc::SYS_ioctl, 1, Eq, libc::FIONBIO)?;
             plain(&mut rules, NETWORK);
         }
         plain(&mut rules, FILES);
