@@ -40,8 +40,11 @@ fn list(spec: &SourceSpec) -> Result<(Vec<Item>, Vec<Failure>)> {
     Ok((items, failures))
 }
 
+/// What an archive came to.
+type Ingested = (Vec<(String, String)>, Vec<String>);
+
 /// Paths and texts of the documents, and messages of the failures; every document's chunks are checked.
-fn ingest(spec: &SourceSpec) -> Result<(Vec<(String, String)>, Vec<String>)> {
+fn ingest(spec: &SourceSpec) -> Result<Ingested> {
     let (items, failures) = list(spec)?;
     let mut documents = Vec::new();
     for item in &items {
@@ -58,7 +61,7 @@ fn ingest(spec: &SourceSpec) -> Result<(Vec<(String, String)>, Vec<String>)> {
     Ok((documents, failures.into_iter().map(|f| f.error.message).collect()))
 }
 
-fn of(name: &str, options: &Value) -> Result<(Vec<(String, String)>, Vec<String>)> {
+fn of(name: &str, options: &Value) -> Result<Ingested> {
     ingest(&spec(&fixture(name), options))
 }
 
