@@ -55,6 +55,10 @@ def members(data, name):
 def documents(data, name, prefix, counts):
     for path, content in members(data, name):
         counts["members"] += 1
+        if path.startswith("/") or ".." in path.split("/"):
+            counts["failures"] += 1
+            print(f"{prefix}{path}: not a safe path", file=sys.stderr)
+            continue
         if any(part.startswith(".") or part == "__MACOSX" for part in path.split("/")):
             continue
         if path.lower().endswith((".zip", ".tar", ".tgz", ".gz")):

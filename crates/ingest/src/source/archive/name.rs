@@ -14,6 +14,9 @@ use rag_core::error::{Error, Kind};
 /// Longest path of a member in bytes: that of a file system.
 const MAX_PATH: usize = 4096;
 
+/// Most parts of a path. Each member is compared with every folder above it, so that they must be few.
+const MAX_PARTS: usize = 128;
+
 /// What a name with a byte of C1 is made of when it is Western: the upper half of the code page of DOS.
 const CP437: &str = "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u{A0}";
 
@@ -64,9 +67,10 @@ fn plain(name: &str, backslash: bool) -> Result<String, (String, Error)> {
     if parts.contains(&"..") {
         return refuse(Kind::Forbidden, "leads out of its folder by \"..\"");
     }
-    match parts.is_empty() {
-        true => refuse(Kind::BadContent, "has no name"),
-        false => Ok(parts.join("/")),
+    match parts.len() {
+        0 => refuse(Kind::BadContent, "has no name"),
+        1..=MAX_PARTS => Ok(parts.join("/")),
+        _ => refuse(Kind::LimitExceeded, "lies beneath more than 127 folders"),
     }
 }
 
@@ -173,6 +177,9 @@ mod tests {
             let (name, error) = read(raw, style).expect_err(message);
             assert_eq!((name.as_str(), error.message.as_str()), (shown, message));
         }
+        assert!(read("a/".repeat(127).as_bytes(), UNIX).is_ok());
+        let deep = read(format!("{}a", "a/".repeat(128)).as_bytes(), UNIX).expect_err("deep");
+        assert_eq!(deep.1.message, "lies beneath more than 127 folders");
         let (shown, error) = read(&[b'x'; 5000], UNIX).expect_err("long");
         assert_eq!((shown.chars().count(), error.kind), (101, Kind::LimitExceeded));
     }
