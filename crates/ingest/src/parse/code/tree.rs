@@ -6,6 +6,9 @@
 //! end of the file at each of a million quotes, and recovery tries many ways. So work is counted, in operations of the
 //! parser and in pages of text that it asks for; a clock would make the result depend on the machine. What costs
 //! more than many times the usual is left unparsed, and then it is text.
+//!
+//! Not all is bounded so: a long run of operators without operands (`-*-*…` in JavaScript) still takes time that grows with
+//! its square between two counts. Then the time limit of the document ends it.
 
 use super::grammar::Grammar;
 use std::cell::Cell;
