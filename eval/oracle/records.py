@@ -1,12 +1,14 @@
-#!/usr/bin/env python3
+# SPDX-License-Identifier: PostgreSQL
+
 """Right values for configurations, transcripts and tables, from other implementations.
 
-Usage: records.py FILE... | @LIST > records.json     (pip install pyyaml srt webvtt-py pysubs2)
+    python3 -m venv /tmp/oracle && /tmp/oracle/bin/pip install pyyaml srt webvtt-py pysubs2
+    /tmp/oracle/bin/python eval/oracle/records.py --own > eval/oracle/records.json     (or FILE..., or @LIST)
 
 Reads each file with PyYAML, tomllib, json, configparser, csv, srt, webvtt-py and pysubs2 and says what a reader must find
 in it: the top-level keys in order with the texts beneath each, the cues with their times, the rows. The test
 `crates/ingest/tests/oracle.rs` compares; without RECORDS_ORACLE it takes eval/oracle/records.json, which is of the project's
-own fixtures and configuration (run from the project's root: `eval/oracle/records.py --own > eval/oracle/records.json`).
+own fixtures and configuration.
 """
 import configparser, csv, datetime, json, os, re, subprocess, sys, tomllib
 
