@@ -27,7 +27,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 "path": path, "bytes": content.len(), "seconds": seconds, "title": document.title,
                 "chunks": document.chunks.len(), "text": document.text,
             }),
-            Err(failure) => json!({ "path": path, "bytes": content.len(), "seconds": seconds, "error": failure.error.message }),
+            Err(failure) => {
+                json!({ "path": path, "bytes": content.len(), "seconds": seconds, "error": failure.error.message })
+            }
         };
         println!("{line}");
     }
