@@ -25,6 +25,9 @@ const SPEAKS: u32 = 20;
 /// Characters from which a paragraph is one of prose.
 const PROSE: u32 = 70;
 
+/// Characters of links, on the average, from which they are titles of other pages and not names of things.
+const TITLE: u32 = 12;
+
 /// Words in classes and ids of what surrounds an article.
 const AROUND: &[&str] = &[
     "ad",
@@ -221,6 +224,8 @@ struct Sums {
     chars: Vec<u32>,
     /// Those in links.
     linked: Vec<u32>,
+    /// Links.
+    anchors: Vec<u32>,
     /// Those in paragraphs of prose.
     prose: Vec<u32>,
     /// Commas of any script.
@@ -230,11 +235,13 @@ struct Sums {
 impl Sums {
     fn of(tree: &Tree, removed: &[bool]) -> Self {
         let zero = || vec![0_u32; tree.nodes.len()];
-        let mut sums = Self { chars: zero(), linked: zero(), prose: zero(), commas: zero() };
+        let mut sums = Self { chars: zero(), linked: zero(), anchors: zero(), prose: zero(), commas: zero() };
         for at in (0..tree.nodes.len()).rev() {
             let node = at as u32;
             if removed[at] {
-                (sums.chars[at], sums.linked[at], sums.prose[at], sums.commas[at]) = (0, 0, 0, 0);
+                for sum in [&mut sums.chars, &mut sums.linked, &mut sums.anchors, &mut sums.prose, &mut sums.commas] {
+                    sum[at] = 0;
+                }
                 continue;
             }
             if let Some(text) = tree.text(node) {
@@ -244,6 +251,7 @@ impl Sums {
                 }
             } else if tree.name(node) == "a" {
                 sums.linked[at] = sums.chars[at];
+                sums.anchors[at] = 1;
             } else if is_paragraph(tree, node) && sums.chars[at] >= PROSE && sums.linked[at] * 2 < sums.chars[at] {
                 sums.prose[at] = sums.chars[at];
             }
@@ -252,6 +260,7 @@ impl Sums {
                 let parent = parent as usize;
                 sums.chars[parent] += sums.chars[at];
                 sums.linked[parent] += sums.linked[at];
+                sums.anchors[parent] += sums.anchors[at];
                 sums.prose[parent] += sums.prose[at];
                 sums.commas[parent] += sums.commas[at];
             }
@@ -375,6 +384,7 @@ fn clean(tree: &Tree, sums: &Sums, removed: &mut [bool]) {
             _ => continue,
         };
         let at = node as usize;
-        removed[at] |= sums.chars[at] > 0 && sums.prose[at] == 0 && sums.links(node) > limit;
+        let titles = sums.anchors[at] > 0 && sums.linked[at] / sums.anchors[at] >= TITLE;
+        removed[at] |= titles && sums.prose[at] == 0 && sums.links(node) > limit;
     }
 }
