@@ -129,7 +129,10 @@ impl Words {
                 return;
             }
             let gap = x0 - word.x1;
-            if level && !self.back && (-0.4 * size..=SPACE * size).contains(&gap) {
+            // Two scripts that run against each other are two words, whatever is between them.
+            let turns =
+                is_rtl(text) && word.text.chars().next_back().is_some_and(|c| c.is_alphabetic() && !from_right(c));
+            if level && !self.back && !turns && (-0.4 * size..=SPACE * size).contains(&gap) {
                 word.text.push_str(text);
                 word.x1 = word.x1.max(x1);
                 self.last = x0;
@@ -193,8 +196,12 @@ fn accented(word: &str, text: &str) -> Option<String> {
 
 /// Whether all letters of a text are read from the right.
 fn is_rtl(text: &str) -> bool {
-    let from_right = |c: char| matches!(c, '\u{590}'..='\u{8FF}' | '\u{FB1D}'..='\u{FDFF}' | '\u{FE70}'..='\u{FEFF}');
     text.chars().any(from_right) && text.chars().all(|c| from_right(c) || !c.is_alphanumeric())
+}
+
+/// Whether a character is read from the right.
+fn from_right(c: char) -> bool {
+    matches!(c, '\u{590}'..='\u{8FF}' | '\u{FB1D}'..='\u{FDFF}' | '\u{FE70}'..='\u{FEFF}')
 }
 
 /// The lines of words that are one below the other.
@@ -236,7 +243,7 @@ pub fn line(mut row: Vec<Word>) -> Option<Line> {
     let letters = |rtl: bool| row.iter().filter(|w| is_rtl(&w.text) == rtl).map(|w| w.text.len()).sum::<usize>();
     let mut text = String::new();
     if letters(true) > 0 {
-        text = from_right(&row, letters(true) >= letters(false));
+        text = both_ways(&row, letters(true) >= letters(false));
     } else {
         for (index, word) in row.iter().enumerate() {
             text.push_str(&word.text);
@@ -255,7 +262,7 @@ fn is_space(a: &Word, b: &Word) -> bool {
 }
 
 /// The words of a row in which some are read from the right, in the order of reading.
-fn from_right(row: &[Word], all: bool) -> String {
+fn both_ways(row: &[Word], all: bool) -> String {
     let mut runs: Vec<Vec<&str>> = Vec::new();
     let mut last = None;
     for word in row {
