@@ -92,7 +92,7 @@ fn document_encoding(byte: u8) -> char {
 
 /// The words of a text; none when there are none.
 pub fn tidy(text: String) -> Option<String> {
-    let visible = |c: char| !(c.is_control() && !c.is_whitespace()) && c != '\u{FEFF}';
+    let visible = |c: char| (c.is_whitespace() || !c.is_control()) && c != '\u{FEFF}';
     let text: String = text.chars().filter(|c| visible(*c)).take(MAX_STRING).collect();
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     (!words.is_empty()).then_some(words)
