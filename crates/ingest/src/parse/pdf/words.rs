@@ -61,7 +61,7 @@ pub struct Line {
 
 /// Words of the glyphs that run in the direction `turned` quarters to the left from the right.
 pub fn words(page: &PageText, turned: u8) -> Vec<Word> {
-    let mut words = Words { done: Vec::new(), open: None, back: false, last: 0.0 };
+    let mut words = Words { done: Vec::new(), open: None, back: false, last: 0.0, pieces: Vec::new() };
     for glyph in page.glyphs.iter().filter(|glyph| direction(glyph) == turned) {
         words.glyph(glyph, &page.text[glyph.text.clone()], turned);
     }
@@ -97,6 +97,8 @@ struct Words {
     back: bool,
     /// Where the last glyph begins.
     last: f32,
+    /// Where the text of each glyph of the open word begins.
+    pieces: Vec<usize>,
 }
 
 impl Words {
@@ -129,7 +131,11 @@ impl Words {
                 return;
             }
             let gap = x0 - word.x1;
-            if level && !self.back && (-0.4 * size..=SPACE * size).contains(&gap) {
+            // Two scripts that run against each other are two words, whatever is between them.
+            let turns =
+                is_rtl(text) && word.text.chars().next_back().is_some_and(|c| c.is_alphabetic() && !from_right(c));
+            if level && !self.back && !turns && (-0.4 * size..=SPACE * size).contains(&gap) {
+                self.pieces.push(word.text.len());
                 word.text.push_str(text);
                 word.x1 = word.x1.max(x1);
                 self.last = x0;
@@ -147,17 +153,22 @@ impl Words {
         }
         self.close(false);
         self.last = x0;
+        self.pieces = vec![0];
         self.open = Some(Word { x0, x1, y: from.1, size: glyph.size, text: text.to_owned(), space: false });
     }
 
     fn close(&mut self, space: bool) {
         let back = std::mem::take(&mut self.back);
         if let Some(mut word) = self.open.take() {
-            // Letters that are read from the right but were shown from the left.
+            // Glyphs that are read from the right but were shown from the left; what one of them says is in order.
             if !back && is_rtl(&word.text) {
-                word.text = word.text.graphemes(true).rev().collect();
+                let ends = self.pieces.iter().skip(1).copied().chain([word.text.len()]);
+                let pieces: Vec<&str> =
+                    self.pieces.iter().zip(ends).filter_map(|(at, end)| word.text.get(*at..end)).collect();
+                word.text = pieces.into_iter().rev().collect();
             }
-            word.space = space;
+            word.space = space || word.text.ends_with(char::is_whitespace);
+            word.text.truncate(word.text.trim_end().len());
             self.done.push(word);
         } else if space && let Some(word) = self.done.last_mut() {
             word.space = true;
@@ -193,8 +204,12 @@ fn accented(word: &str, text: &str) -> Option<String> {
 
 /// Whether all letters of a text are read from the right.
 fn is_rtl(text: &str) -> bool {
-    let from_right = |c: char| matches!(c, '\u{590}'..='\u{8FF}' | '\u{FB1D}'..='\u{FDFF}' | '\u{FE70}'..='\u{FEFF}');
     text.chars().any(from_right) && text.chars().all(|c| from_right(c) || !c.is_alphanumeric())
+}
+
+/// Whether a character is read from the right.
+fn from_right(c: char) -> bool {
+    matches!(c, '\u{590}'..='\u{8FF}' | '\u{FB1D}'..='\u{FDFF}' | '\u{FE70}'..='\u{FEFF}')
 }
 
 /// The lines of words that are one below the other.
@@ -236,7 +251,7 @@ pub fn line(mut row: Vec<Word>) -> Option<Line> {
     let letters = |rtl: bool| row.iter().filter(|w| is_rtl(&w.text) == rtl).map(|w| w.text.len()).sum::<usize>();
     let mut text = String::new();
     if letters(true) > 0 {
-        text = from_right(&row, letters(true) >= letters(false));
+        text = both_ways(&row, letters(true) >= letters(false));
     } else {
         for (index, word) in row.iter().enumerate() {
             text.push_str(&word.text);
@@ -255,7 +270,7 @@ fn is_space(a: &Word, b: &Word) -> bool {
 }
 
 /// The words of a row in which some are read from the right, in the order of reading.
-fn from_right(row: &[Word], all: bool) -> String {
+fn both_ways(row: &[Word], all: bool) -> String {
     let mut runs: Vec<Vec<&str>> = Vec::new();
     let mut last = None;
     for word in row {
