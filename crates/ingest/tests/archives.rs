@@ -27,6 +27,8 @@ fn spec(location: &Path, options: &Value) -> SourceSpec {
         location: location.to_str().expect("UTF-8").to_owned(),
         options: SourceOptions::parse(SourceKind::Zip, options).expect("options"),
         allowed_paths: vec!["/".to_owned()],
+        allowed_hosts: Vec::new(),
+        seen: None,
     }
 }
 
@@ -394,7 +396,7 @@ fn what_changed_is_never_read_as_what_was_listed() {
         replace(now);
         for item in &items {
             match rag_ingest::fetch(&spec, item) {
-                Ok(bytes) => assert_eq!(ContentHash::of(&bytes), item.content_sha256),
+                Ok(content) => assert_eq!(ContentHash::of(&content.bytes), item.content_sha256),
                 Err(error) => {
                     assert_eq!(
                         error.message,
@@ -425,7 +427,7 @@ fn members_are_read_in_any_order() {
         for step in [1, 2, 3, 5] {
             for at in (0..3 * items.len()).map(|n| n * step % items.len()).chain((0..items.len()).rev()) {
                 let bytes = rag_ingest::fetch(&spec, &items[at]).expect("readable");
-                assert_eq!(ContentHash::of(&bytes), items[at].content_sha256, "{name} {at}");
+                assert_eq!(ContentHash::of(&bytes.bytes), items[at].content_sha256, "{name} {at}");
             }
         }
     }
