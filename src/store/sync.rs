@@ -199,7 +199,8 @@ pub fn finish(run: Run) -> Result<Counts> {
             AND NOT EXISTS (SELECT FROM rag.sync_item i WHERE i.sync_id = $2 AND i.uri = d.uri)
             AND NOT EXISTS (SELECT FROM rag.sync_item f
                              WHERE f.sync_id = $2 AND f.state = 'failed' AND f.content_sha256 IS NULL
-                               AND (f.uri ~ '#L[0-9]+$' OR f.uri LIKE '%/' AND pg_catalog.starts_with(d.uri, f.uri)))",
+                               AND (f.uri ~ '#[LR][0-9]+$' OR f.uri LIKE '%/' AND pg_catalog.starts_with(d.uri, f.uri)
+                                    OR pg_catalog.starts_with(d.uri, f.uri || '!/')))",
         &one,
     )?;
     spi::execute(

@@ -3,13 +3,14 @@
 //! rag_ingest: bytes in, documents and chunks out.
 //!
 //! ```text
-//!  location ── source (the only place with a filesystem) ──▶ bytes ── text::repair ──▶ text
-//!  text ── parse (blocks, headings, front matter; never chunks) ── chunk (a token budget; never bytes) ──▶ Document
+//!  location ── source (the only place with files, hosts and a clock) ──▶ bytes, and where they came from
+//!  bytes ── format (what they are) ── parse (text, blocks, headings, parts; never chunks)
+//!        ── chunk (a token budget; never bytes) ──▶ Document
 //! ```
 //!
 //! Everything here eats hostile input: whatever the bytes, the result is a document or a [`Failure`] that names it, and
-//! the time it takes grows with the size and not with its square. Must not: know a database, a model, a thread or a
-//! clock. Token counts come through [`TokenCounter`].
+//! the time it takes grows with the size and not with its square. Must not: know a database, a model or a
+//! thread. Token counts come through [`TokenCounter`].
 #![deny(missing_docs)]
 
 mod chunk;
@@ -93,8 +94,10 @@ pub fn parse_inline(
 
 /// The kind of source that some content alone would be, for a command line that was given a file and no kind.
 pub fn detect_kind(path_or_uri: &str, content: &[u8]) -> SourceKind {
-    match Format::of_name(path_or_uri) {
-        None if source::is_archive(path_or_uri, content) => SourceKind::Zip,
-        _ => Format::detect(path_or_uri, content).kind(),
+    match Format::detect(path_or_uri, content) {
+        // Packages that are archives as well.
+        format @ (Format::Docx | Format::Epub) => format.kind(),
+        _ if Format::of_name(path_or_uri).is_none() && source::is_archive(path_or_uri, content) => SourceKind::Zip,
+        format => format.kind(),
     }
 }
