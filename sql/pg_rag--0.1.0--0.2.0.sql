@@ -25,6 +25,11 @@ COMMENT ON COLUMN rag.document.acl IS 'label needed to see it, copied from the s
 COMMENT ON COLUMN rag.chunk.acl IS 'label needed to see it, copied from the document';
 COMMENT ON COLUMN rag.chunk_embedding.acl IS 'label needed to see it, copied from the chunk';
 
+-- More kinds of sources.
+ALTER TABLE rag.source DROP CONSTRAINT source_kind_check;
+ALTER TABLE rag.source ADD CONSTRAINT source_kind_check CHECK (kind IN ('text', 'markdown', 'code', 'config', 'pdf', 'html', 'article', 'docx', 'epub', 'zip', 'git', 'forum', 'issues',
+        'blog', 'transcript', 'jsonl', 'inline'));
+
 -- References are kept by triggers from now on: a parallel restore loads tables in no order.
 ALTER TABLE rag.collection DROP CONSTRAINT collection_model_id_fkey;
 ALTER TABLE rag.source DROP CONSTRAINT source_collection_id_fkey;

@@ -191,7 +191,8 @@ pub fn advance(run: Run, new: i32, modified: i32, failed: i32) -> Result<(i64, i
 /// Ends a run well: deletes what vanished from the source, keeps only this run's manifest, and counts.
 ///
 /// What could not be listed has not vanished: nothing is deleted beneath a folder that failed (its URI ends in a
-/// slash), and nothing at all when a record failed before its key was known (its URI names a line).
+/// slash) or in an archive that failed, and nothing at all when a record failed before its key was known (its URI names a
+/// line or a row).
 pub fn finish(run: Run) -> Result<Counts> {
     let one: [DatumWithOid<'_>; 2] = [run.source_id.into(), run.id.into()];
     let deleted = spi::execute(

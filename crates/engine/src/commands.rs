@@ -30,7 +30,7 @@ pub struct Reading {
     /// File or folder
     #[arg(value_name = "FILE")]
     path: PathBuf,
-    /// Kind of the source: text, markdown or jsonl; found out for a file
+    /// Kind of the source, as in rag.add_source; found out for a file
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
     /// Options of the source, as in rag.add_source
