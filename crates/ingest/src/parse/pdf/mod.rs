@@ -126,7 +126,7 @@ fn lines(pdf: &Pdf, budget: &mut Budget) -> Result<(Vec<Vec<Line>>, Vec<f32>)> {
     if known > 0 || pages.is_empty() {
         return Ok((pages, heights));
     }
-    let error = bad(&format!("PDF has no text layer: no text on {} page(s)", pages.len()));
+    let error = bad(&format!("PDF has no text layer: 0 of {} pages have text", pages.len()));
     Err(match unknown {
         0 => error.with_detail("Its pages hold images or nothing."),
         _ => error.with_detail(format!("Its fonts do not say what the {unknown} glyph(s) shown mean.")),
