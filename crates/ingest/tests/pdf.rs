@@ -137,7 +137,10 @@ fn a_password_opens_and_its_absence_is_said() {
 #[test]
 fn pages_without_text_are_refused_and_no_pages_are_no_chunks() {
     let error = refused("scan.pdf");
-    assert_eq!((error.kind, error.message.as_str()), (Kind::BadContent, "PDF has no text layer: 0 of 1 pages have text"));
+    assert_eq!(
+        (error.kind, error.message.as_str()),
+        (Kind::BadContent, "PDF has no text layer: 0 of 1 pages have text")
+    );
     assert_eq!(read("empty.pdf").chunks.len(), 0);
     let error = parse(b"no such thing", &options(None)).expect_err("text");
     assert_eq!((error.kind, error.message.as_str()), (Kind::BadContent, "document is not a PDF that can be read"));
