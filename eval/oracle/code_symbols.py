@@ -6,7 +6,7 @@
 
 After `cargo build --release -p rag_ingest --example code_symbols`.
 
-Trees: this repository, and one package each of PyPI, npm and crates.io, got with pip, npm and cargo; or the folders given. A tree
+Trees: this repository, and one package each of PyPI, npm and the Rust registry, got with pip, npm and cargo; or the folders given. A tree
 that cannot be had is named on a line that begins with "skipped:". A symbol of ours and a tag are the same when they have the same
 name (without its containers) and the tag's line is among the symbol's. What is no symbol by design is in RULES and is counted
 apart; every other difference is listed with what explains it. Exit status 1 when a tree agrees by less than 98 %.
@@ -65,7 +65,7 @@ def run(*command, **options):
 def fetched(into):
     """(name, folder) of every tree that can be had."""
     yield "this repository", ROOT
-    packages = (("itsdangerous 2.2.0 (PyPI)", pypi), ("ky 1.14.3 (npm)", npm), ("hexyl 0.17.0 (crates.io)", cargo))
+    packages = (("itsdangerous 2.2.0 (PyPI)", pypi), ("ky 1.14.3 (npm)", npm), ("hexyl 0.17.0 (Rust)", cargo))
     for name, fetch in packages:
         try:
             yield name, fetch(into)
