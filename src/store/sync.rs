@@ -188,13 +188,24 @@ pub fn advance(run: Run, new: i32, modified: i32, failed: i32) -> Result<(i64, i
     found.ok_or_else(|| Error::internal(format!("sync {} vanished", run.id)))
 }
 
-/// Ends a run well: deletes what vanished from the source, keeps only this run's manifest, and counts.
+/// Ends a run well: says at which commit unchanged files were seen, deletes what vanished from the source, keeps only this
+/// run's manifest, and counts.
 ///
 /// What could not be listed has not vanished: nothing is deleted beneath a folder that failed (its URI ends in a
 /// slash) or in an archive that failed, and nothing at all when a record failed before its key was known (its URI names a
 /// line or a row).
 pub fn finish(run: Run) -> Result<Counts> {
     let one: [DatumWithOid<'_>; 2] = [run.source_id.into(), run.id.into()];
+    spi::execute(
+        "UPDATE rag.document d SET repository = s.location, commit = i.place #>> '{Blob,commit}',
+                ref = i.place #>> '{Blob,reference}'
+           FROM rag.sync_item i, rag.source s
+          WHERE s.id = $1 AND d.source_id = $1 AND d.current AND i.sync_id = $2 AND i.uri = d.uri
+            AND i.state = 'unchanged' AND i.place ? 'Blob'
+            AND (d.repository, d.commit, d.ref)
+                IS DISTINCT FROM (s.location, i.place #>> '{Blob,commit}', i.place #>> '{Blob,reference}')",
+        &one,
+    )?;
     let deleted = spi::execute(
         "DELETE FROM rag.document d WHERE d.source_id = $1
             AND NOT EXISTS (SELECT FROM rag.sync_item i WHERE i.sync_id = $2 AND i.uri = d.uri)

@@ -14,7 +14,7 @@
 //! standard input closes.
 
 use super::dispatcher::Dispatcher;
-use super::{FOLDER, LOCK, MAILBOX, Message, SOCKET, STATUS};
+use super::{CLONES, FOLDER, LOCK, MAILBOX, Message, SOCKET, STATUS};
 use crate::engine_client;
 use crate::guc::{self, EngineSettings};
 use pgrx::bgworkers::{BackgroundWorker, SignalWakeFlags};
@@ -219,6 +219,8 @@ impl Launcher {
         for file in [SOCKET, MAILBOX, STATUS] {
             let _ = std::fs::remove_file(file);
         }
+        // What stays, because a worker of the engine was still ending, goes when the next engine starts.
+        let _ = std::fs::remove_dir_all(CLONES);
     }
 
     /// Writes the status for backends, whole or not at all.
@@ -279,6 +281,7 @@ fn spawn(settings: &EngineSettings, listener: &UnixListener) -> io::Result<Child
         .args(["--listen-fd", &socket.to_string()])
         .args(["--models", &settings.models])
         .args(["--onnxruntime", &settings.onnxruntime])
+        .args(["--workspaces", CLONES])
         .args(["--threads", &settings.threads.to_string()])
         .args(["--parse-workers", &settings.parse_workers.to_string()])
         .args(["--parse-memory", &settings.parse_memory.to_string()])

@@ -2,8 +2,8 @@
 
 //! Background workers, and what backends know of them.
 //!
-//! The folder beside the data of the cluster holds the engine's socket, the launcher's lock, its status and its mailbox, and
-//! a mark for each database that has jobs. Its name begins with `pgsql_tmp`, which base backups and `pg_rewind` skip. All
+//! The folder beside the data of the cluster holds the engine's socket, the launcher's lock, its status and its mailbox,
+//! a mark for each database that has jobs, and for a while the repositories that the engine cloned. Its name begins with `pgsql_tmp`, which base backups and `pg_rewind` skip. All
 //! paths are relative to the data directory, the working directory of every server process, because a socket's path may
 //! have only 107 bytes.
 //!
@@ -29,6 +29,8 @@ use std::time::Duration;
 pub const FOLDER: &str = "pgsql_tmp_pg_rag";
 /// The engine's socket.
 pub const SOCKET: &str = "pgsql_tmp_pg_rag/engine.sock";
+/// Folder for clones of repositories.
+pub const CLONES: &str = "pgsql_tmp_pg_rag/clones";
 /// Locked by the one launcher.
 pub const LOCK: &str = "pgsql_tmp_pg_rag/launcher.lock";
 /// Written by the launcher, read by backends.

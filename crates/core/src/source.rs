@@ -42,6 +42,9 @@ pub enum Place {
         blob: String,
         /// Hash of the commit.
         commit: String,
+        /// Branch or tag by which the commit was found.
+        #[serde(default)]
+        reference: Option<String>,
     },
     /// A member of an archive.
     Member {
@@ -145,6 +148,17 @@ pub struct SourceSpec {
     pub allowed_hosts: Vec<String>,
     /// What is known of a page that was fetched before.
     pub seen: Option<Seen>,
+}
+
+/// A clone of the repository of a source, and the commit of it that is meant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Workspace {
+    /// Absolute path of its folder, which holds nothing else.
+    pub folder: String,
+    /// Hash of the commit.
+    pub commit: String,
+    /// Branch or tag by which the commit was found.
+    pub reference: Option<String>,
 }
 
 /// Whether a location is a URL and not a path.

@@ -10,7 +10,7 @@ use crate::inference::Job;
 use crate::serve::Engine;
 use crate::task::Task;
 use rag_core::protocol::{Answer, Embeddings, Input, ModelSpec, PROTOCOL_VERSION, Priority, Reply, Request};
-use rag_core::source::{Content, Item, Origin, SourceSpec};
+use rag_core::source::{Content, Item, Origin, Place, SourceSpec};
 use rag_core::{Error, Kind, Result};
 use std::collections::VecDeque;
 use std::os::unix::net::UnixStream;
@@ -148,6 +148,23 @@ fn count(engine: &Engine, spec: &ModelSpec, texts: &[String]) -> Outcome {
     Ok(Some(Reply::Counts(texts.iter().map(count).collect::<Result<_>>()?)))
 }
 
+/// The commit of the items of a repository that has to be cloned. A listing is of one commit, and so is what is read of it.
+fn commit_of<'a>(source: &SourceSpec, items: &'a [Item]) -> Result<Option<&'a str>> {
+    if !rag_ingest::is_remote(source) {
+        return Ok(None);
+    }
+    let mut commits = items.iter().map(|item| match &item.place {
+        Place::Blob { commit, .. } => Some(commit.as_str()),
+        _ => None,
+    });
+    let first = commits.next().flatten();
+    match commits.all(|commit| commit == first) {
+        true if first.is_some() => Ok(first),
+        _ => Err(Error::invalid("the items are not files of one commit")
+            .with_hint("The source was changed meanwhile: run the sync again.")),
+    }
+}
+
 /// Reads items by as many workers as there are, and sends the documents in the order of the items.
 fn read(engine: &Engine, stream: &UnixStream, source: &SourceSpec, items: &[Item], model: &ModelSpec) -> Outcome {
     if items.is_empty() {
@@ -155,7 +172,14 @@ fn read(engine: &Engine, stream: &UnixStream, source: &SourceSpec, items: &[Item
     }
     // A missing model is one error, not one for each document.
     engine.models.get(model)?;
-    let one = |item: &Item| engine.workers.read(source, item, model, stream);
+    let clone = match commit_of(source, items)? {
+        None => None,
+        Some(commit) => match engine.workers.clone_at(source, commit, stream)? {
+            None => return Ok(None),
+            held => held,
+        },
+    };
+    let one = |item: &Item| engine.workers.read(source, clone.as_ref(), item, model, stream);
     // Twice as many as can run, so that a slow document does not leave a worker idle.
     let ahead = 2 * engine.workers.size();
     std::thread::scope(|scope| {

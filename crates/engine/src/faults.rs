@@ -4,7 +4,7 @@
 //!
 //! Owns what tests cannot get from a real document: workers and inference that do the worst they could if a document
 //! had taken them over. A document asks for it by its URI, a listing by its location, and only while the environment
-//! variable [`FAULT`] says who is to obey: `parse`, `acquire` or `inference`.
+//! variable [`FAULT`] says who is to obey: `parse`, `acquire`, `clone` or `inference`.
 
 use crate::frame;
 use crate::task::{Said, Task};
@@ -25,12 +25,17 @@ fn asked(who: &str) -> bool {
 }
 
 /// A worker does what its task's name says. What is denied becomes the failure of the task.
-pub fn of_worker(parses: bool, task: &Task, output: &mut File) -> Result<()> {
+pub fn of_worker(doing: &str, task: &Task, output: &mut File) -> Result<()> {
     let Some((_, fault)) = task.about().split_once("fault-") else { return Ok(()) };
-    if !asked(if parses { "parse" } else { "acquire" }) {
+    let role = match doing {
+        "parsing" => "parse",
+        "cloning" => "clone",
+        _ => "acquire",
+    };
+    if !asked(role) {
         return Ok(());
     }
-    let fault = fault.split('.').next().unwrap_or_default();
+    let fault = fault.split(['.', '/']).next().unwrap_or_default();
     match fault {
         "crash" => kill_self(),
         "hang" => std::thread::sleep(Duration::from_secs(3600)),

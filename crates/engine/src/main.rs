@@ -24,6 +24,7 @@ mod starter;
 mod task;
 mod worker;
 mod workers;
+mod workspaces;
 
 use clap::{Args, Parser, Subcommand};
 use rag_core::{Error, Result};
@@ -66,6 +67,9 @@ enum Command {
         /// Make the socket here instead, to try the engine without a server
         #[arg(long, value_name = "PATH", conflicts_with = "listen_fd")]
         socket: Option<PathBuf>,
+        /// Folder for clones of repositories, emptied at the start; none are made without it
+        #[arg(long, value_name = "DIR")]
+        workspaces: Option<PathBuf>,
         #[command(flatten)]
         places: Places,
         /// Threads of each model session
@@ -127,6 +131,7 @@ fn run(command: Command) -> Result<()> {
         Command::Serve {
             listen_fd,
             socket,
+            workspaces,
             places,
             threads,
             parse_workers,
@@ -145,6 +150,7 @@ fn run(command: Command) -> Result<()> {
                 threads: threads as usize,
                 parse_workers: parse_workers as usize,
                 parse_memory: parse_memory << 20,
+                workspaces,
                 memory_limit: memory_limit << 20,
                 longest_batch: Duration::from_secs(max_batch_seconds),
             };

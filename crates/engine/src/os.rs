@@ -117,14 +117,14 @@ pub fn raise_open_files() {
 /// set beneath it, see [`limit_time`], because what was lowered once cannot be raised again without privileges.
 pub const LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
-/// Limits what this process takes: address space, processor time, no file written, and no core file (it would hold
-/// users' documents). Processes are not counted, since the kernel counts them per user and not per parent; a worker has
+/// Limits what this process takes: address space, processor time, bytes of a file that it writes, and no core file (it would
+/// hold users' documents). Processes are not counted, since the kernel counts them per user and not per parent; a worker has
 /// no call that makes one.
-pub fn limit_worker(memory: u64) -> Result<()> {
+pub fn limit_worker(memory: u64, file_size: u64) -> Result<()> {
     let fixed = |n| Rlimit { current: Some(n), maximum: Some(n) };
     let mut limits = vec![
         (Resource::Core, fixed(0), "forbid core files"),
-        (Resource::Fsize, fixed(0), "forbid written files"),
+        (Resource::Fsize, fixed(file_size), "limit written files"),
         (Resource::Cpu, fixed(LIFETIME.as_secs()), "limit processor time"),
     ];
     if memory > 0 {
@@ -143,6 +143,13 @@ pub fn limit_time(pid: u32, more: Duration) {
     };
     let limit = Rlimit { current: Some((used + more).min(LIFETIME).as_secs()), maximum: Some(LIFETIME.as_secs()) };
     let _ = rustix::process::prlimit(Some(pid), Resource::Cpu, limit);
+}
+
+/// Kills a process of ours.
+pub fn kill(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = rustix::process::kill_process(pid, Signal::KILL);
+    }
 }
 
 /// Processor time that a process has used; `None` when it cannot be told.

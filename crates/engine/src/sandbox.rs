@@ -10,14 +10,14 @@
 //!   A library that tries something else sees an error, as on a system that lacks the call, and is not killed. A parse
 //!   worker has no call that opens a file, makes a socket, a process or a thread, or makes memory executable.
 //! - **landlock**, what may be opened: nothing for a parse worker, files beneath the allowed paths for an acquire worker,
-//!   for reading. Rights that an older kernel does not know are left out.
+//!   for reading, and the folder of the clone for a clone worker, for writing, too. Rights that an older kernel does not know are left out.
 //!
 //! A kernel that lacks a layer leaves the other one; the engine says so once in its log, and in its status.
 //!
 //! Must not decide who is confined how far: [`Profile`] comes from the worker's role.
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, LandlockStatus, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError,
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError,
     RulesetStatus, Scope, path_beneath_rules,
 };
 use rag_core::{Error, Kind, Result};
@@ -40,8 +40,19 @@ pub enum Profile<'a> {
         /// Whether TCP connections may be made.
         network: bool,
     },
+    /// Read and write beneath a folder, and talk to the network.
+    Clone {
+        /// The folder.
+        folder: &'a str,
+    },
     /// Compute.
     Parse,
+}
+
+impl Profile<'_> {
+    fn network(&self) -> bool {
+        matches!(self, Profile::Acquire { network: true, .. } | Profile::Clone { .. })
+    }
 }
 
 /// How far the kernel went along.
@@ -53,6 +64,11 @@ pub struct Level {
 }
 
 impl Level {
+    /// Whether the kernel decides what is opened.
+    pub fn confines_files(&self) -> bool {
+        self.landlock.is_some()
+    }
+
     /// Whether nothing is missing.
     pub fn is_full(&self) -> bool {
         self.seccomp && self.landlock.as_ref().is_some_and(|(_, whole)| *whole)
@@ -94,11 +110,9 @@ pub fn probe() -> Result<Level> {
 }
 
 fn restrict_files(profile: &Profile<'_>) -> std::result::Result<Option<(String, bool)>, RulesetError> {
-    let (roots, network): (&[String], bool) = match profile {
-        Profile::Acquire { roots, network } => (roots, *network),
-        Profile::Parse => (&[], false),
-    };
-    let tcp = if network { AccessNet::BindTcp.into() } else { AccessNet::from_all(LANDLOCK) };
+    let roots = if let Profile::Acquire { roots, .. } = profile { *roots } else { &[] };
+    let folder = if let Profile::Clone { folder } = profile { Some(folder) } else { None };
+    let tcp = if profile.network() { AccessNet::BindTcp.into() } else { AccessNet::from_all(LANDLOCK) };
     let status = Ruleset::default()
         .handle_access(AccessFs::from_all(LANDLOCK))?
         .handle_access(tcp)?
@@ -106,7 +120,8 @@ fn restrict_files(profile: &Profile<'_>) -> std::result::Result<Option<(String, 
         .create()?
         // A root that is not there allows nothing.
         .add_rules(path_beneath_rules(roots, AccessFs::ReadFile | AccessFs::ReadDir))?
-        .add_rules(path_beneath_rules(if network { NAMES } else { &[] }, AccessFs::ReadFile))?
+        .add_rules(path_beneath_rules(folder, written()))?
+        .add_rules(path_beneath_rules(if profile.network() { NAMES } else { &[] }, AccessFs::ReadFile))?
         .restrict_self()?;
     Ok(match (status.ruleset, status.landlock) {
         (RulesetStatus::NotEnforced, _) => None,
@@ -115,6 +130,18 @@ fn restrict_files(profile: &Profile<'_>) -> std::result::Result<Option<(String, 
         }
         _ => None,
     })
+}
+
+/// What making a clone takes: files and folders, and no link, device, socket or program.
+fn written() -> BitFlags<AccessFs> {
+    AccessFs::ReadFile
+        | AccessFs::ReadDir
+        | AccessFs::WriteFile
+        | AccessFs::Truncate
+        | AccessFs::MakeReg
+        | AccessFs::MakeDir
+        | AccessFs::RemoveFile
+        | AccessFs::RemoveDir
 }
 
 /// What the system's resolver reads.
@@ -184,6 +211,35 @@ const FILES: &[libc::c_long] = &[
     libc::SYS_readlink,
 ];
 
+/// Making, changing and removing files. Which may be is landlock's.
+const WRITING: &[libc::c_long] = &[
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    libc::SYS_fdatasync,
+    libc::SYS_fsync,
+    libc::SYS_ftruncate,
+    libc::SYS_linkat,
+    libc::SYS_mkdirat,
+    libc::SYS_openat,
+    libc::SYS_pwrite64,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_umask,
+    libc::SYS_unlinkat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_link,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mkdir,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rename,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rmdir,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_unlink,
+];
+
 /// Connecting to a host; which hosts is for whoever connects.
 const NETWORK: &[libc::c_long] = &[
     libc::SYS_connect,
@@ -228,18 +284,22 @@ fn calls(profile: &Profile<'_>) -> std::result::Result<Rules, seccompiler::Backe
     for command in [libc::F_DUPFD_CLOEXEC, libc::F_GETFD, libc::F_SETFD, libc::F_GETFL] {
         when(libc::SYS_fcntl, 1, Eq, command as u64)?;
     }
-    if let Profile::Acquire { network, .. } = profile {
+    if let Profile::Acquire { .. } = profile {
         let writing = libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC;
         when(libc::SYS_openat, 2, MaskedEq(writing as u64), libc::O_RDONLY as u64)?;
-        if *network {
-            for family in [libc::AF_INET, libc::AF_INET6] {
-                when(libc::SYS_socket, 0, Eq, family as u64)?;
-            }
-            // Only to have a socket not wait.
-            when(libc::SYS_ioctl, 1, Eq, libc::FIONBIO)?;
-            plain(&mut rules, NETWORK);
+    }
+    if profile.network() {
+        for family in [libc::AF_INET, libc::AF_INET6] {
+            when(libc::SYS_socket, 0, Eq, family as u64)?;
         }
-        plain(&mut rules, FILES);
+        // Only to have a socket not wait.
+        when(libc::SYS_ioctl, 1, Eq, libc::FIONBIO)?;
+        plain(&mut rules, NETWORK);
+    }
+    match profile {
+        Profile::Acquire { .. } => plain(&mut rules, FILES),
+        Profile::Clone { .. } => [FILES, WRITING].into_iter().for_each(|calls| plain(&mut rules, calls)),
+        Profile::Parse => {}
     }
     plain(&mut rules, COMPUTE);
     Ok(rules)
@@ -253,6 +313,15 @@ mod tests {
     fn confined<T: Send + 'static>(roots: Vec<String>, network: bool, what: impl FnOnce() -> T + Send + 'static) -> T {
         let run = move || {
             confine(&Profile::Acquire { roots: &roots, network }).expect("confined");
+            what()
+        };
+        std::thread::spawn(run).join().expect("thread")
+    }
+
+    fn cloning<T: Send + 'static>(folder: &std::path::Path, what: impl FnOnce() -> T + Send + 'static) -> T {
+        let folder = folder.to_str().expect("UTF-8").to_owned();
+        let run = move || {
+            confine(&Profile::Clone { folder: &folder }).expect("confined");
             what()
         };
         std::thread::spawn(run).join().expect("thread")
@@ -283,6 +352,49 @@ mod tests {
         assert_eq!((read.expect("read"), listed.expect("listed")), (b"x".to_vec(), 1));
         let landlock = probe().expect("level").landlock.is_some();
         assert_eq!((other, changed, made), (landlock, true, true));
+    }
+
+    #[test]
+    fn a_clone_worker_writes_beneath_its_folder_only() {
+        if !probe().expect("level").confines_files() {
+            return eprintln!("skipped: the kernel has no landlock");
+        }
+        let parent = tempfile::tempdir().expect("folder");
+        let (inside, outside) = (parent.path().join("in"), parent.path().join("out"));
+        for place in [&inside, &outside] {
+            std::fs::create_dir(place).expect("folder");
+            std::fs::write(place.join("f"), "x").expect("file");
+        }
+        let (at, beside) = (inside.clone(), outside.clone());
+        let done = cloning(&inside, move || {
+            std::fs::create_dir(at.join("deep"))?;
+            std::fs::write(at.join("deep/g"), "y")?;
+            std::fs::rename(at.join("deep/g"), at.join("deep/h"))?;
+            std::fs::write(at.join("f"), "z")?;
+            std::fs::remove_file(at.join("f"))?;
+            std::fs::read(at.join("deep/h"))
+        });
+        assert_eq!(done.expect("all of it"), b"y");
+        let at = inside.clone();
+        let allowed = cloning(&inside, move || {
+            let attempts = [
+                ("read", std::fs::read(beside.join("f")).map(drop)),
+                ("list", std::fs::read_dir(&beside).map(drop)),
+                ("write", std::fs::write(beside.join("f"), "y")),
+                ("make", std::fs::write(beside.join("g"), "y")),
+                ("folder", std::fs::create_dir(beside.join("d"))),
+                ("remove", std::fs::remove_file(beside.join("f"))),
+                ("move out", std::fs::rename(at.join("deep/h"), beside.join("h"))),
+                ("link", std::os::unix::fs::symlink("/etc", at.join("l"))),
+                ("program", std::process::Command::new("/bin/true").status().map(drop)),
+                ("socket", std::os::unix::net::UnixDatagram::unbound().map(drop)),
+            ];
+            attempts.into_iter().filter(|(_, result)| result.is_ok()).map(|(name, _)| name).collect::<Vec<_>>()
+        });
+        assert_eq!(allowed, Vec::<&str>::new());
+        assert_eq!(std::fs::read(outside.join("f")).expect("there"), b"x");
+        let connect = || denied(std::net::TcpStream::connect("127.0.0.1:9"));
+        assert!(!cloning(&inside, connect), "refused, since nobody listens there, but not denied");
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub struct Options {
     pub parse_workers: usize,
     /// Address space of a worker in bytes; 0 for no limit.
     pub parse_memory: u64,
+    /// Folder for clones of repositories; `None`: none are made.
+    pub workspaces: Option<PathBuf>,
     /// Resident memory in bytes above which an idle engine ends, to be started afresh; 0 for no limit.
     pub memory_limit: u64,
     /// Longest that a micro-batch may run.
@@ -74,6 +76,7 @@ impl Engine {
             size: options.parse_workers,
             memory: options.parse_memory,
             models: options.models.clone(),
+            workspaces: options.workspaces.clone(),
         })?;
         let sandbox = sandbox::probe()?;
         if !sandbox.is_full() {

@@ -12,7 +12,7 @@
 use crate::exchange::TICK;
 use crate::os;
 use rag_core::protocol::ModelSpec;
-use rag_core::source::{SourceSpec, is_url};
+use rag_core::source::{SourceSpec, Workspace, is_url};
 use rag_core::{Error, Kind, Result};
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
@@ -37,18 +37,26 @@ pub enum Fit {
     /// Lists and reads beneath these paths, or fetches from the network. Confinement holds on to the folders themselves,
     /// so a path that leads to another folder by now (device and number) is another path.
     Acquire { roots: Vec<(String, Option<(u64, u64)>)>, network: bool },
+    /// Clones a repository into this folder, with files of at most so many bytes.
+    Clone { folder: String, file_size: u64 },
     /// Parses for this model.
     Parse { model: String, max_tokens: u32 },
 }
 
 impl Fit {
-    /// To list and read a source.
-    pub fn acquire(source: &SourceSpec) -> Self {
-        let identity = |path: &String| std::fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
+    /// To list and read a source, or the clone of its repository.
+    pub fn acquire(source: &SourceSpec, workspace: Option<&Workspace>) -> Self {
+        let root = |path: &String| {
+            let identity = std::fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
+            (path.clone(), identity)
+        };
         // Whoever talks to the network reads no file.
-        let network = is_url(&source.location);
-        let paths = source.allowed_paths.iter().filter(|_| !network);
-        Fit::Acquire { roots: paths.map(|path| (path.clone(), identity(path))).collect(), network }
+        let network = workspace.is_none() && is_url(&source.location);
+        let roots = match workspace {
+            Some(workspace) => vec![root(&workspace.folder)],
+            None => source.allowed_paths.iter().filter(|_| !network).map(root).collect(),
+        };
+        Fit::Acquire { roots, network }
     }
 
     /// To parse for a model.
@@ -60,6 +68,7 @@ impl Fit {
     pub fn name(&self) -> &'static str {
         match self {
             Fit::Acquire { .. } => "acquire worker",
+            Fit::Clone { .. } => "clone worker",
             Fit::Parse { .. } => "parse worker",
         }
     }
@@ -176,6 +185,9 @@ fn start_worker(models: &PathBuf, memory: u64, fit: Fit) -> Result<Worker> {
                 command.arg(format!("--allow={path}"));
             }
         }
+        Fit::Clone { folder, file_size } => {
+            command.args(["clone", "--file-size", &file_size.to_string()]).arg(format!("--folder={folder}"));
+        }
         Fit::Parse { model, max_tokens } => {
             command.args(["parse", "--max-tokens", &max_tokens.to_string()]);
             command.arg("--models").arg(models).arg(format!("--model={model}"));
@@ -195,7 +207,7 @@ fn start_worker(models: &PathBuf, memory: u64, fit: Fit) -> Result<Worker> {
 fn article(fit: &Fit) -> &'static str {
     match fit {
         Fit::Acquire { .. } => "an",
-        Fit::Parse { .. } => "a",
+        Fit::Clone { .. } | Fit::Parse { .. } => "a",
     }
 }
 
@@ -246,14 +258,32 @@ mod tests {
             allowed_hosts: Vec::new(),
             seen: None,
         };
-        let missing = Fit::acquire(&source);
+        let missing = Fit::acquire(&source, None);
         std::fs::create_dir(&root).expect("folder");
-        let first = Fit::acquire(&source);
-        assert_eq!(first, Fit::acquire(&source));
+        let first = Fit::acquire(&source, None);
+        assert_eq!(first, Fit::acquire(&source, None));
         assert_ne!(first, missing);
         std::fs::rename(&root, folder.path().join("old")).expect("renames");
         std::fs::create_dir(&root).expect("folder");
-        assert_ne!(first, Fit::acquire(&source));
+        assert_ne!(first, Fit::acquire(&source, None));
+    }
+
+    #[test]
+    fn a_clone_is_read_without_the_network_and_without_what_is_allowed() {
+        let folder = tempfile::tempdir().expect("folder");
+        let source = SourceSpec {
+            kind: SourceKind::Git,
+            location: "https://example.org/r".into(),
+            options: SourceOptions::defaults(SourceKind::Git),
+            allowed_paths: vec!["/".into()],
+            allowed_hosts: vec!["example.org".into()],
+            seen: None,
+        };
+        assert_eq!(Fit::acquire(&source, None), Fit::Acquire { roots: Vec::new(), network: true });
+        let folder = folder.path().to_str().expect("UTF-8").to_owned();
+        let workspace = Workspace { folder: folder.clone(), commit: "1".repeat(40), reference: None };
+        let Fit::Acquire { roots, network } = Fit::acquire(&source, Some(&workspace)) else { panic!("another role") };
+        assert_eq!((roots.len(), &roots[0].0, network), (1, &folder, false));
     }
 
     #[test]

@@ -4,12 +4,12 @@
 //!
 //! Owns the messages of one socket pair and how much each answer may weigh. They are apart from the protocol of the
 //! backends, because a worker is of the same build as the engine that started it, and because a backend must not be
-//! able to ask a worker for anything: only the engine does, one document at a time. The bounds stand here since both
+//! able to ask a worker for anything: only the engine does, one document at a time, or one clone of a repository. The bounds stand here since both
 //! sides need them: an honest worker keeps to them and says so in words, and the engine kills one that does not.
 
 use rag_core::document::Document;
 use rag_core::protocol::MAX_FRAME;
-use rag_core::source::{Content, Failure, Item, Place, SourceKind, SourceOptions, SourceSpec};
+use rag_core::source::{Content, Failure, Item, Place, SourceKind, SourceOptions, SourceSpec, Workspace};
 use rag_core::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -37,6 +37,8 @@ pub enum Task {
     List {
         /// Source.
         source: SourceSpec,
+        /// The clone of its repository, if it has to be cloned.
+        workspace: Option<Workspace>,
     },
     /// Of an acquire worker: the bytes of one item → [`Said::Content`].
     Fetch {
@@ -44,6 +46,17 @@ pub enum Task {
         source: SourceSpec,
         /// Item.
         item: Item,
+        /// The clone of its repository, if it has to be cloned.
+        workspace: Option<Workspace>,
+    },
+    /// Of a clone worker: the repository of a source, into the folder that the worker was started for → [`Said::Cloned`].
+    Clone {
+        /// Source.
+        source: SourceSpec,
+        /// Hash of the commit; `None` for what the source's options name.
+        commit: Option<String>,
+        /// Hash of a commit that is here already and need not be downloaded.
+        known: Option<String>,
     },
     /// Of a parse worker: a document of bytes → [`Said::Document`].
     Parse {
@@ -76,6 +89,15 @@ pub enum Said {
     Listed,
     /// Bytes of an item.
     Content(Content),
+    /// The clone is made.
+    Cloned {
+        /// Hash of the commit.
+        commit: String,
+        /// Branch or tag by which it was found.
+        reference: Option<String>,
+        /// Whether it is the one that was known, and nothing was downloaded.
+        known: bool,
+    },
     /// The document.
     Document(Box<Document>),
     /// The task failed.
@@ -86,7 +108,7 @@ impl Task {
     /// What it is about, for messages: a document's URI, or a location.
     pub fn about(&self) -> &str {
         match self {
-            Task::List { source } => &source.location,
+            Task::List { source, .. } | Task::Clone { source, .. } => &source.location,
             Task::Fetch { item, .. } => &item.uri,
             Task::Parse { uri, .. } => uri,
         }
@@ -97,6 +119,7 @@ impl Task {
         let verb = match self {
             Task::List { .. } => "listing",
             Task::Fetch { .. } => "reading",
+            Task::Clone { .. } => "cloning",
             Task::Parse { .. } => "parsing",
         };
         format!("{verb} \"{}\"", self.about())
@@ -107,6 +130,10 @@ impl Task {
         match (self, said) {
             (Task::Fetch { .. }, Said::Content(_)) => true,
             (Task::Parse { uri, .. }, Said::Document(document)) => document.uri == *uri,
+            (Task::Clone { commit: asked, known, .. }, Said::Cloned { commit, known: is_known, .. }) => {
+                let is_hash = commit.len() == 40 && commit.bytes().all(|b| b.is_ascii_hexdigit());
+                is_hash && asked.as_ref().is_none_or(|a| a == commit) && (!is_known || known.as_ref() == Some(commit))
+            }
             _ => false,
         }
     }
@@ -115,7 +142,8 @@ impl Task {
     pub fn frame_limit(&self) -> u64 {
         let wanted = match self {
             Task::List { .. } => PAGE_ITEMS * ITEM_BYTES,
-            Task::Fetch { source, item } => match item.place {
+            Task::Clone { .. } => ENVELOPE,
+            Task::Fetch { source, item, .. } => match item.place {
                 Place::Record { length, .. } => length.min(source.options.limits.max_document_bytes) + ENVELOPE,
                 Place::Member { .. } => item.size.min(source.options.limits.max_document_bytes) + ENVELOPE,
                 Place::File { .. } | Place::Blob { .. } | Place::Url { .. } => {
@@ -127,12 +155,22 @@ impl Task {
         wanted.min(MAX_FRAME as u64)
     }
 
+    /// The error for a task that took longer than it may.
+    pub fn too_slow(&self, seconds: u32) -> Error {
+        let error = Error::new(Kind::LimitExceeded, format!("{} took longer than {seconds} s", self.doing()));
+        error.with_hint(match self {
+            Task::Clone { .. } => "Raise \"max_download_seconds\" in the \"limits\" of the source's options.",
+            _ => "Raise \"max_seconds\" in the \"limits\" of the source's options, or leave the document out.",
+        })
+    }
+
     /// The error for an answer with a frame beyond [`Task::frame_limit`].
     pub fn too_large(&self) -> Error {
         let error = format!("{} gave more than {} bytes", self.doing(), self.frame_limit());
         Error::new(Kind::LimitExceeded, error).with_hint(match self {
             Task::List { .. } => "Leave files out with the source's \"glob\" or \"ignore\" option.",
             Task::Fetch { .. } => "Run the sync again if the file is being written; else leave it out.",
+            Task::Clone { .. } => "Name another branch, tag or commit with the option \"ref\".",
             Task::Parse { .. } => {
                 "Its headings or records repeat in too many chunks: raise \"chunk_tokens\", or leave the document out."
             }
@@ -209,6 +247,35 @@ mod tests {
         assert!(parse(1).is_answered_by(&document("u")));
         assert!(!parse(1).is_answered_by(&document("v")));
         assert!(!parse(1).is_answered_by(&Said::Content(Content::default())));
+    }
+
+    #[test]
+    fn a_clone_is_of_the_commit_that_was_asked_for() {
+        let (one, other) = ("1".repeat(40), "2".repeat(40));
+        let task = |commit: Option<&String>, known: Option<&String>| Task::Clone {
+            source: SourceSpec {
+                kind: SourceKind::Git,
+                location: "https://example.org/r".into(),
+                options: SourceOptions::defaults(SourceKind::Git),
+                allowed_paths: Vec::new(),
+                allowed_hosts: Vec::new(),
+                seen: None,
+            },
+            commit: commit.cloned(),
+            known: known.cloned(),
+        };
+        let said = |commit: &String, known| Said::Cloned { commit: commit.clone(), reference: None, known };
+        assert!(task(None, None).is_answered_by(&said(&one, false)));
+        assert!(task(Some(&one), None).is_answered_by(&said(&one, false)));
+        assert!(task(None, Some(&one)).is_answered_by(&said(&one, true)));
+        for (task, said) in [
+            (task(None, None), said(&"../../etc".to_owned(), false)),
+            (task(Some(&one), None), said(&other, false)),
+            (task(None, None), said(&one, true)),
+            (task(None, Some(&one)), said(&other, true)),
+        ] {
+            assert!(!task.is_answered_by(&said), "{said:?}");
+        }
     }
 
     #[test]

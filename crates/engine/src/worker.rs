@@ -3,9 +3,10 @@
 //! A worker: the child that touches what comes from outside.
 //!
 //! Owns the loop of `pg_rag_engine worker`: tasks come in on standard input, answers go out on standard output, one
-//! document at a time. There are two roles, because whoever opens files must not parse and whoever parses must not open
-//! files: an *acquire* worker lists and reads beneath the allowed paths, a *parse* worker gets bytes and has a tokenizer,
-//! which it loads before it is confined. Neither holds a session or a connection, so that a hostile document finds
+//! document at a time. There are three roles, because whoever opens files must not parse, whoever parses must not open
+//! files, and whoever reads must not write: an *acquire* worker lists and reads beneath the allowed paths, a *parse* worker
+//! gets bytes and has a tokenizer, which it loads before it is confined, and a *clone* worker puts a repository of the network
+//! into the one folder it may write to. None holds a session or a connection, so that a hostile document finds
 //! nothing worth taking, and each may die at any moment: limits of memory and processor time are the kernel's, limits
 //! of time and of what it says its parent's.
 
@@ -45,6 +46,15 @@ enum Role {
         #[arg(long)]
         network: bool,
     },
+    /// Clone a repository
+    Clone {
+        /// Empty folder for it
+        #[arg(long, value_name = "DIR")]
+        folder: String,
+        /// Bytes that a file of it may have
+        #[arg(long, value_name = "BYTES")]
+        file_size: u64,
+    },
     /// Parse and chunk
     Parse {
         /// Model folder
@@ -59,26 +69,44 @@ enum Role {
     },
 }
 
+/// A worker that is confined and has what it needs.
+enum Ready {
+    Acquire,
+    Clone(PathBuf),
+    Parse(Tokenizer),
+}
+
+impl Ready {
+    fn doing(&self) -> &'static str {
+        match self {
+            Ready::Acquire => "reading",
+            Ready::Clone(_) => "cloning",
+            Ready::Parse(_) => "parsing",
+        }
+    }
+}
+
 /// Answers tasks until standard input ends.
 pub fn run(options: &Options) -> Result<()> {
     os::die_with_parent(options.parent);
     os::name_process(match options.role {
         Role::Acquire { .. } => c"pg_rag_acquire",
+        Role::Clone { .. } => c"pg_rag_clone",
         Role::Parse { .. } => c"pg_rag_parse",
     });
     os::prefer_as_victim(800);
-    os::limit_worker(options.memory)?;
+    let file_size = if let Role::Clone { file_size, .. } = options.role { file_size } else { 0 };
+    os::limit_worker(options.memory, file_size)?;
     let (mut input, mut output) = channels()?;
-    let tokenizer = match prepare(&options.role) {
-        Ok(tokenizer) => tokenizer,
+    let ready = match prepare(&options.role) {
+        Ok(ready) => ready,
         Err(error) => return frame::write(&mut output, &Said::Failed(error)),
     };
     frame::write(&mut output, &Said::Ready)?;
     while let Some(task) = frame::read::<Task>(&mut input)? {
-        let handled = AssertUnwindSafe(|| answer(tokenizer.as_ref(), &task, &mut output));
+        let handled = AssertUnwindSafe(|| answer(&ready, &task, &mut output));
         let said = std::panic::catch_unwind(handled).unwrap_or_else(|_| {
-            let verb = if tokenizer.is_some() { "parsing" } else { "reading" };
-            Err(Error::internal(format!("{verb} panicked; the server's log has the place")))
+            Err(Error::internal(format!("{} panicked; the server's log has the place", ready.doing())))
         });
         let said = said.unwrap_or_else(Said::Failed);
         match frame::write_within(&mut output, &said, task.frame_limit()) {
@@ -93,17 +121,26 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 /// Loads what the role needs and gives everything else up.
-fn prepare(role: &Role) -> Result<Option<Tokenizer>> {
+fn prepare(role: &Role) -> Result<Ready> {
     match role {
         Role::Acquire { allow, network } => {
             sandbox::confine(&Profile::Acquire { roots: allow, network: *network })?;
-            Ok(None)
+            Ok(Ready::Acquire)
+        }
+        Role::Clone { folder, .. } => {
+            let level = sandbox::confine(&Profile::Clone { folder })?;
+            // The calls that it needs could write anywhere.
+            if !level.confines_files() {
+                return Err(Error::unsupported("a repository is not cloned where the kernel has no landlock")
+                    .with_hint("Clone it to the server's disk yourself, and give the path of that folder."));
+            }
+            Ok(Ready::Clone(folder.into()))
         }
         Role::Parse { models, model, max_tokens } => {
             let manifest = Manifest::read(models, model, model)?;
             let tokenizer = Tokenizer::open(&manifest.tokenizer, *max_tokens)?;
             sandbox::confine(&Profile::Parse)?;
-            Ok(Some(tokenizer))
+            Ok(Ready::Parse(tokenizer))
         }
     }
 }
@@ -119,16 +156,27 @@ fn channels() -> Result<(File, File)> {
 }
 
 /// The last frame of the answer to `task`; a listing writes its earlier frames to `output`.
-fn answer(tokenizer: Option<&Tokenizer>, task: &Task, output: &mut File) -> Result<Said> {
+fn answer(ready: &Ready, task: &Task, output: &mut File) -> Result<Said> {
     #[cfg(debug_assertions)]
-    crate::faults::of_worker(tokenizer.is_some(), task, output)?;
-    match (task, tokenizer) {
-        (Task::List { source }, None) => {
-            rag_ingest::list(source, &mut |items, failures| frame::write(output, &Said::Page { items, failures }))?;
+    crate::faults::of_worker(ready.doing(), task, output)?;
+    match (task, ready) {
+        (Task::List { source, workspace }, Ready::Acquire) => {
+            let emit = &mut |items, failures| frame::write(output, &Said::Page { items, failures });
+            match workspace {
+                Some(workspace) => rag_ingest::list_clone(source, workspace, emit)?,
+                None => rag_ingest::list(source, emit)?,
+            }
             Ok(Said::Listed)
         }
-        (Task::Fetch { source, item }, None) => Ok(Said::Content(rag_ingest::fetch(source, item)?)),
-        (Task::Parse { kind, options, uri, content, given }, Some(tokenizer)) => {
+        (Task::Fetch { source, item, workspace }, Ready::Acquire) => Ok(Said::Content(match workspace {
+            Some(workspace) => rag_ingest::fetch_clone(source, workspace, item)?,
+            None => rag_ingest::fetch(source, item)?,
+        })),
+        (Task::Clone { source, commit, known }, Ready::Clone(folder)) => {
+            let cloned = rag_ingest::clone_remote(source, folder, commit.as_deref(), known.as_deref())?;
+            Ok(Said::Cloned { commit: cloned.commit, reference: cloned.reference, known: cloned.known })
+        }
+        (Task::Parse { kind, options, uri, content, given }, Ready::Parse(tokenizer)) => {
             let document = match given {
                 Some(metadata) => rag_ingest::parse_inline(*kind, options, uri, &content.bytes, metadata, tokenizer),
                 None => rag_ingest::parse_listed(*kind, options, uri, content, tokenizer),

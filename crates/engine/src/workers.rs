@@ -6,12 +6,16 @@
 //! says too much costs itself and one worker; its failure says which of these happened. It must not know documents
 //! beyond their URI.
 //!
-//! An item of a source visits two workers: one that reads it and may not parse, one that parses it and may not read.
+//! An item of a source visits two workers: one that reads it and may not parse, one that parses it and may not read. A
+//! repository at a URL visits a third one first, which clones it ([`cloning`]).
+
+mod cloning;
 
 use crate::exchange::{Exchange, Heard, Silence};
 use crate::os;
 use crate::starter::{Fit, Starter, Worker};
 use crate::task::{Said, Tally, Task};
+use crate::workspaces::{Held, Workspaces};
 use rag_core::protocol::{ModelSpec, Reply};
 use rag_core::source::{Failure, Item, SourceSpec};
 use rag_core::{Error, Kind, Result};
@@ -19,7 +23,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Tasks after which an idle worker is replaced: whatever it leaked goes with it.
@@ -49,6 +53,8 @@ pub struct Options {
     pub memory: u64,
     /// Model folder, for the tokenizers.
     pub models: PathBuf,
+    /// Folder for clones of repositories; `None`: none are made.
+    pub workspaces: Option<PathBuf>,
 }
 
 /// The pool.
@@ -58,6 +64,7 @@ pub struct Pool {
     state: Mutex<State>,
     freed: Condvar,
     starter: Starter,
+    workspaces: Arc<Workspaces>,
 }
 
 #[derive(Debug, Default)]
@@ -112,7 +119,8 @@ impl Pool {
     /// A pool without workers; they start when needed.
     pub fn start(options: Options) -> Result<Self> {
         let starter = Starter::start(options.models.clone(), options.memory)?;
-        Ok(Self { options, state: Mutex::default(), freed: Condvar::new(), starter })
+        let workspaces = Workspaces::start(options.workspaces.as_deref())?;
+        Ok(Self { options, state: Mutex::default(), freed: Condvar::new(), starter, workspaces })
     }
 
     /// Documents that can be parsed at once.
@@ -130,19 +138,22 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads and parses one item; `None` when the peer has gone.
+    /// Reads and parses one item, from the clone of the repository if there is one; `None` when the peer has gone.
     ///
     /// Whatever the document does to the workers becomes a [`Reply::Document`] with a failure.
     pub fn read(
         &self,
         source: &SourceSpec,
+        clone: Option<&Held>,
         item: &Item,
         model: &ModelSpec,
         peer: &UnixStream,
     ) -> Result<Option<Reply>> {
         let mut budget = Budget::new(source.options.limits.max_seconds);
-        let fetch = Task::Fetch { source: source.clone(), item: item.clone() };
-        let content = match self.make(Turn::Fetch, Fit::acquire(source), &fetch, &mut budget, peer)? {
+        let workspace = clone.map(|held| held.workspace.clone());
+        let fit = Fit::acquire(source, workspace.as_ref());
+        let fetch = Task::Fetch { source: source.clone(), item: item.clone(), workspace };
+        let content = match self.make(Turn::Fetch, fit, &fetch, &mut budget, peer)? {
             None => return Ok(None),
             Some(Ok(Said::Content(content))) => content,
             Some(Ok(_)) => return Ok(Some(failed(&item.uri, out_of_turn(&fetch)))),
@@ -189,20 +200,22 @@ impl Pool {
             Ok(_) => Err(out_of_turn(task)),
             Err(Silence::Unwanted) => return Ok(None),
             Err(Silence::Refused(error)) => Err(error),
-            Err(Silence::TimedOut) => {
-                Err(Error::new(Kind::LimitExceeded, format!("{} took longer than {} s", task.doing(), budget.seconds))
-                    .with_hint(
-                        "Raise \"max_seconds\" in the \"limits\" of the source's options, or leave the document out.",
-                    ))
-            }
+            Err(Silence::TimedOut) => Err(task.too_slow(budget.seconds)),
             Err(Silence::Ended(why)) => Err(self.obituary(lease, &why, &task.doing())),
         }))
     }
 
     /// Has a worker list a source and passes its pages on; `None` when the peer has gone.
     pub fn list(&self, source: &SourceSpec, peer: &UnixStream, forward: Forward<'_>) -> Result<Option<()>> {
-        let task = Task::List { source: source.clone() };
-        let Some(mut lease) = self.borrow(Turn::List, Fit::acquire(source), peer)? else { return Ok(None) };
+        let mut clone = None;
+        if rag_ingest::is_remote(source) {
+            let Some(held) = self.clone_now(source, peer)? else { return Ok(None) };
+            clone = Some(held);
+        }
+        let workspace = clone.as_ref().map(|held| held.workspace.clone());
+        let fit = Fit::acquire(source, workspace.as_ref());
+        let task = Task::List { source: source.clone(), workspace };
+        let Some(mut lease) = self.borrow(Turn::List, fit, peer)? else { return Ok(None) };
         match lease.pages(&task, Tally::new(source), peer, forward) {
             Ok(listed) => {
                 lease.give_back();

@@ -20,19 +20,50 @@ mod parse;
 mod source;
 mod text;
 
+pub use source::Cloned;
+
 use format::Format;
 use rag_core::document::Document;
 use rag_core::error::Result;
-use rag_core::source::{Content, Failure, Item, Origin, SourceKind, SourceOptions, SourceSpec};
+use rag_core::source::{Content, Failure, Item, Origin, SourceKind, SourceOptions, SourceSpec, Workspace};
 use rag_core::tokens::TokenCounter;
 use serde_json::{Map, Value};
+use std::path::Path;
 
 /// Lists what a source holds, in a fixed order, in pages of at most 1000 items and failures.
 ///
 /// Fails as a whole when the location is missing or not allowed, when an option cannot be used, when there are more
 /// documents than the limit, or when `emit` fails; whatever concerns one document is a [`Failure`] in a page.
 pub fn list(spec: &SourceSpec, emit: &mut dyn FnMut(Vec<Item>, Vec<Failure>) -> Result<()>) -> Result<()> {
-    source::list(spec, emit)
+    source::list(spec, None, emit)
+}
+
+/// [`list`], for the clone of a repository.
+pub fn list_clone(
+    spec: &SourceSpec,
+    workspace: &Workspace,
+    emit: &mut dyn FnMut(Vec<Item>, Vec<Failure>) -> Result<()>,
+) -> Result<()> {
+    source::list(spec, Some(workspace), emit)
+}
+
+/// Whether a source is a repository that must be cloned before it can be listed.
+pub fn is_remote(spec: &SourceSpec) -> bool {
+    source::is_remote(spec)
+}
+
+/// Whether the repository of a source may be cloned, as far as its location says by itself.
+pub fn check_remote(spec: &SourceSpec) -> Result<()> {
+    source::check_remote(spec)
+}
+
+/// Clones the repository of a source into an empty folder: without a working tree, and with no more history than it takes to have
+/// the commit that is wanted. Writes nothing elsewhere and runs nothing.
+///
+/// The commit is `commit`, or what the source's options name. Nothing is downloaded when it turns out to be the one that is
+/// `known`.
+pub fn clone_remote(spec: &SourceSpec, folder: &Path, commit: Option<&str>, known: Option<&str>) -> Result<Cloned> {
+    source::clone_remote(spec, folder, commit, known)
 }
 
 /// The bytes of one listed item, as they are now.
@@ -42,7 +73,12 @@ pub fn list(spec: &SourceSpec, emit: &mut dyn FnMut(Vec<Item>, Vec<Failure>) -> 
 /// into nothing but archives: this is what a process without parsers may do. The archive that was read last stays open,
 /// so that reading its members in the order of the listing unpacks it once.
 pub fn fetch(spec: &SourceSpec, item: &Item) -> Result<Content> {
-    source::read(spec, item)
+    source::read(spec, None, item)
+}
+
+/// [`fetch`], from the clone of a repository.
+pub fn fetch_clone(spec: &SourceSpec, workspace: &Workspace, item: &Item) -> Result<Content> {
+    source::read(spec, Some(workspace), item)
 }
 
 /// Parses and chunks the content that [`fetch`] returned for the item `uri`. Opens nothing.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! Sources that have versions: a repository and a page, by SQL.
+//! Sources that have versions: a repository, on disk and on a server, and a page, by SQL.
+
+#[path = "../../../crates/ingest/tests/git_server/mod.rs"]
+#[allow(clippy::expect_used, clippy::panic)]
+mod git_server;
 
 use postgres::Client;
 use rag_server_tests::{Cluster, Failure, TestResult, with_cluster};
@@ -69,6 +73,8 @@ fn a_repository_is_read_at_its_commit_and_again_when_it_moves() -> TestResult {
         assert_eq!(sync(&mut client, "repo")?, [0, 1, 1, 0, 0]);
         let row = client.query_one("SELECT commit FROM rag.search('wire', 1)", &[])?;
         assert_eq!(row.get::<_, Option<String>>(0), Some(second.clone()));
+        // What did not change was seen there, too.
+        assert_eq!(seen_at(&mut client, "docs/well.md")?, (second.clone(), Some("main".to_owned())));
         // An older commit on purpose.
         client.execute("SELECT rag.alter_source('repo', options => $1)", &[&json!({"ref": first[..12]})])?;
         sync(&mut client, "repo")?;
@@ -78,6 +84,62 @@ fn a_repository_is_read_at_its_commit_and_again_when_it_moves() -> TestResult {
         let error = client.execute("CALL rag.sync('repo')", &[]).err().ok_or_else(|| Failure::new("no error"))?;
         let message = error.as_db_error().map(|e| e.message().to_owned()).unwrap_or_default();
         assert_eq!(message, format!("\"HEAD\" is at commit {second} and not at \"{first}\""));
+        Ok(())
+    })
+}
+
+/// Commit and branch of a document.
+fn seen_at(client: &mut Client, uri: &str) -> TestResult<(String, Option<String>)> {
+    let row = client.query_one("SELECT commit, ref FROM rag.documents WHERE uri = $1", &[&uri])?;
+    Ok((row.get(0), row.get(1)))
+}
+
+#[test]
+fn a_repository_on_a_server_is_cloned_and_again_when_it_moves() -> TestResult {
+    if Command::new("git").arg("--version").output().is_err() {
+        eprintln!("skipped: git is not installed");
+        return Ok(());
+    }
+    with_cluster(&[], |cluster| {
+        cluster.write("repo/docs/well.md", "# Well\n\nDraw water from the well.\n")?;
+        let folder = cluster.files().join("repo");
+        git(&folder, &["init", "-q"])?;
+        let first = commit(cluster, "docs/rope.md", "# Rope\n\nA rope of hemp.\n")?;
+        let server = git_server::Server::start(&cluster.files());
+        let url = server.url("open/repo");
+        let mut client = cluster.connect()?;
+        client.execute("SELECT rag.add_source('repo', 'git', $1)", &[&url])?;
+        let error = client.execute("CALL rag.sync('repo')", &[]).err().ok_or_else(|| Failure::new("no error"))?;
+        assert_eq!(error.code().map(|c| c.code()), Some("42501"), "{error:?}");
+        client.batch_execute(&format!("SET pg_rag.allowed_hosts = '{}'", server.address))?;
+        assert_eq!(sync(&mut client, "repo")?, [2, 0, 0, 0, 0]);
+        let row = client.query_one("SELECT uri, path, commit FROM rag.search('hemp', 1)", &[])?;
+        assert_eq!((row.get(0), row.get(1)), ("docs/rope.md".to_owned(), Some("docs/rope.md".to_owned())));
+        assert_eq!(row.get::<_, Option<String>>(2), Some(first.clone()));
+        let sql = "SELECT repository, ref, metadata ->> 'blob' FROM rag.documents WHERE uri = 'docs/rope.md'";
+        let row = client.query_one(sql, &[])?;
+        assert_eq!((row.get(0), row.get(1)), (Some(url), Some("main".to_owned())));
+        assert_eq!(row.get::<_, Option<String>>(2), Some(git(&folder, &["rev-parse", "HEAD:docs/rope.md"])?));
+        let vectors = "SELECT count(*), max(e.xmin::text::bigint) FROM rag.chunk_embedding e
+                         JOIN rag.chunk c ON c.id = e.chunk_id JOIN rag.document d ON d.id = c.document_id
+                        WHERE d.uri = 'docs/well.md'";
+        let before: (i64, i64) = client.query_one(vectors, &[]).map(|row| (row.get(0), row.get(1)))?;
+
+        // Nothing moved, so nothing is downloaded.
+        let downloads = server.downloads();
+        assert_eq!(sync(&mut client, "repo")?, [0, 0, 2, 0, 0]);
+        assert_eq!(server.downloads(), downloads);
+
+        let second = commit(cluster, "docs/rope.md", "# Rope\n\nA rope of wire.\n")?;
+        assert_eq!(sync(&mut client, "repo")?, [0, 1, 1, 0, 0]);
+        for uri in ["docs/rope.md", "docs/well.md"] {
+            assert_eq!(seen_at(&mut client, uri)?, (second.clone(), Some("main".to_owned())), "{uri}");
+        }
+        let after: (i64, i64) = client.query_one(vectors, &[]).map(|row| (row.get(0), row.get(1)))?;
+        assert_eq!(before, after, "only the document's row is written");
+        client.execute("SELECT rag.alter_source('repo', options => $1)", &[&json!({"ref": first})])?;
+        sync(&mut client, "repo")?;
+        assert_eq!(seen_at(&mut client, "docs/well.md")?, (first, None));
         Ok(())
     })
 }

@@ -104,6 +104,11 @@ impl SourceKind {
         !self.is_of_records() && !self.is_of_many_formats()
     }
 
+    /// Whether a source of this kind can be at a URL: a page is fetched, a repository is cloned.
+    pub fn is_read_from_url(self) -> bool {
+        self.is_of_pages() || self == SourceKind::Git
+    }
+
     /// Tokens repeated between chunks when the user says nothing.
     pub(super) fn usual_overlap(self) -> u32 {
         match self {
@@ -171,6 +176,13 @@ mod tests {
         for kind in SourceKind::ALL {
             assert_eq!(SourceKind::from_str(kind.name()), Ok(kind));
         }
+    }
+
+    #[test]
+    fn pages_and_repositories_are_read_from_a_url() {
+        let elsewhere: Vec<&str> =
+            SourceKind::ALL.into_iter().filter(|kind| !kind.is_read_from_url()).map(SourceKind::name).collect();
+        assert_eq!(elsewhere, ["zip", "forum", "issues", "jsonl"]);
     }
 
     #[test]

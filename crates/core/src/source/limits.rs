@@ -28,6 +28,10 @@ pub struct Limits {
     pub max_depth: u32,
     /// Pages of one document that has pages.
     pub max_pages: u64,
+    /// Bytes that cloning a repository may receive.
+    pub max_download_bytes: u64,
+    /// Wall-clock seconds that cloning a repository may take.
+    pub max_download_seconds: u32,
 }
 
 impl Default for Limits {
@@ -41,6 +45,9 @@ impl Default for Limits {
             max_ratio: 200,
             max_depth: 3,
             max_pages: 5_000,
+            max_download_bytes: 1 << 30,
+            // Below the time that a backend waits for an engine that says nothing.
+            max_download_seconds: 240,
         }
     }
 }
@@ -51,14 +58,17 @@ impl Limits {
         const OF_ALL: &[&str] = &["max_document_bytes", "max_documents", "max_seconds"];
         const OF_ARCHIVES: &[&str] = &["max_entries", "max_total_bytes", "max_ratio", "max_depth"];
         const OF_PAGES: &[&str] = &["max_pages"];
+        const OF_CLONES: &[&str] = &["max_download_bytes", "max_download_seconds"];
         let Value::Object(object) = value else {
             return Err(Error::invalid(format!("option \"limits\" must be a JSON object, not {value}")));
         };
         let archives = kind == SourceKind::Zip;
         let pages = kind == SourceKind::Pdf || kind.is_of_many_formats();
+        let clones = kind == SourceKind::Git;
+        let some = [(archives, OF_ARCHIVES), (pages, OF_PAGES), (clones, OF_CLONES)];
         let mut limits = Self::default();
         for (key, value) in object {
-            if (!archives && OF_ARCHIVES.contains(&key.as_str())) || (!pages && OF_PAGES.contains(&key.as_str())) {
+            if some.iter().any(|(apply, limits)| !apply && limits.contains(&key.as_str())) {
                 return Err(Error::invalid(format!("limit \"{key}\" does not apply to kind \"{}\"", kind.name())));
             }
             match key.as_str() {
@@ -73,10 +83,11 @@ impl Limits {
                 // Each is held in memory as a whole, and may be as large as a document.
                 "max_depth" => limits.max_depth = number(key, value, 0, 8)? as u32,
                 "max_pages" => limits.max_pages = number(key, value, 1, 100_000)?,
+                "max_download_bytes" => limits.max_download_bytes = number(key, value, 1, 1 << 40)?,
+                "max_download_seconds" => limits.max_download_seconds = number(key, value, 1, 86_400)? as u32,
                 unknown => {
                     let mut known = OF_ALL.to_vec();
-                    known.extend(OF_ARCHIVES.iter().filter(|_| archives));
-                    known.extend(OF_PAGES.iter().filter(|_| pages));
+                    known.extend(some.iter().filter(|(apply, _)| *apply).flat_map(|(_, limits)| limits.iter()));
                     return Err(unknown_key("limit", unknown, &known));
                 }
             }

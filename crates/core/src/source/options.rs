@@ -353,6 +353,21 @@ mod tests {
     }
 
     #[test]
+    fn limits_of_clones_are_for_repositories() {
+        let limits = json!({"limits": {"max_download_bytes": 1000, "max_download_seconds": 2, "max_pages": 3}});
+        let parsed = SourceOptions::parse(SourceKind::Git, &limits).expect("valid").limits;
+        assert_eq!((parsed.max_download_bytes, parsed.max_download_seconds, parsed.max_pages), (1000, 2, 3));
+        let defaults = SourceOptions::defaults(SourceKind::Git).limits;
+        assert_eq!((defaults.max_download_bytes, defaults.max_download_seconds), (1 << 30, 240));
+        for kind in [SourceKind::Zip, SourceKind::Pdf] {
+            let error = SourceOptions::parse(kind, &limits).expect_err("another kind").message;
+            assert_eq!(error, format!("limit \"max_download_bytes\" does not apply to kind \"{}\"", kind.name()));
+        }
+        let unknown = SourceOptions::parse(SourceKind::Git, &json!({"limits": {"max_download_byte": 1}}));
+        assert!(unknown.expect_err("unknown").hint.is_some_and(|hint| hint.contains("max_download_bytes")));
+    }
+
+    #[test]
     fn an_overlap_is_usual_for_some_kinds_and_possible_for_prose() {
         let overlap = |kind, options| SourceOptions::parse(kind, &options).map(|o| o.overlap).map_err(|e| e.message);
         assert_eq!(overlap(SourceKind::Blog, Value::Null), Ok(40));

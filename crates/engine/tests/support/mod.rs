@@ -13,6 +13,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+/// Folder of clones, beneath that of an engine.
+const CLONES: &str = "clones";
+
 /// A running engine; killed when dropped.
 pub struct Engine {
     pub child: Child,
@@ -60,7 +63,25 @@ pub fn model(name: &str) -> Option<ModelSpec> {
 
 impl Engine {
     pub fn start(environment: &[(&str, &str)], arguments: &[&str]) -> Self {
-        let folder = tempfile::tempdir().expect("folder");
+        Self::start_in(tempfile::tempdir().expect("folder"), environment, arguments)
+    }
+
+    /// Kills it and starts another in its place.
+    pub fn restart(mut self) -> Self {
+        self.child.kill().expect("kills");
+        self.child.wait().expect("ends");
+        let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().expect("folder"));
+        std::fs::remove_file(folder.path().join("engine.sock")).expect("removes");
+        Self::start_in(folder, &[], &[])
+    }
+
+    /// Names of the folders of its clones.
+    pub fn clones(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.folder.path().join(CLONES)).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    fn start_in(folder: tempfile::TempDir, environment: &[(&str, &str)], arguments: &[&str]) -> Self {
         let listener = UnixListener::bind(folder.path().join("engine.sock")).expect("socket");
         // The only descriptor that children may inherit.
         rustix::io::fcntl_setfd(&listener, rustix::io::FdFlags::empty()).expect("fcntl");
@@ -70,6 +91,8 @@ impl Engine {
             .arg(models())
             .arg("--onnxruntime")
             .arg(onnxruntime())
+            .arg("--workspaces")
+            .arg(folder.path().join(CLONES))
             .args(arguments)
             .env_clear()
             .envs(environment.iter().copied())

@@ -18,8 +18,10 @@ mod web;
 
 pub use archive::is_archive;
 use confine::Location;
+pub use git::Cloned;
 use rag_core::error::{Error, Kind, Result};
-use rag_core::source::{Content, Failure, Item, Limits, Place, SourceKind, SourceSpec, is_url};
+use rag_core::source::{Content, Failure, Item, Limits, Place, SourceKind, SourceSpec, Workspace, is_url};
+use std::path::Path;
 
 /// Items and failures of one page.
 const PAGE: usize = 1000;
@@ -39,17 +41,38 @@ trait Source {
     fn read(&self, item: &Item) -> Result<Content>;
 }
 
-/// Lists a source.
-pub fn list(spec: &SourceSpec, emit: &mut Emit<'_>) -> Result<()> {
+/// Lists a source, or the clone of its repository.
+pub fn list(spec: &SourceSpec, clone: Option<&Workspace>, emit: &mut Emit<'_>) -> Result<()> {
     let mut pages =
         Pages { emit, limits: &spec.options.limits, documents: 0, bytes: 0, items: Vec::new(), failures: Vec::new() };
-    open(spec, None)?.list(&mut pages)?;
+    match clone {
+        Some(workspace) => git::Repository::of_clone(spec, workspace)?.list(&mut pages)?,
+        None => open(spec, None)?.list(&mut pages)?,
+    }
     pages.flush()
 }
 
 /// The bytes of one item.
-pub fn read(spec: &SourceSpec, item: &Item) -> Result<Content> {
-    open(spec, Some(&item.place))?.read(item)
+pub fn read(spec: &SourceSpec, clone: Option<&Workspace>, item: &Item) -> Result<Content> {
+    match clone {
+        Some(workspace) => git::Repository::of_clone(spec, workspace)?.read(item),
+        None => open(spec, Some(&item.place))?.read(item),
+    }
+}
+
+/// Whether a source is a repository that must be cloned before it can be read.
+pub fn is_remote(spec: &SourceSpec) -> bool {
+    spec.kind == SourceKind::Git && is_url(&spec.location)
+}
+
+/// See [`crate::check_remote`].
+pub fn check_remote(spec: &SourceSpec) -> Result<()> {
+    git::check(spec).map(drop)
+}
+
+/// See [`crate::clone_remote`].
+pub fn clone_remote(spec: &SourceSpec, folder: &Path, commit: Option<&str>, known: Option<&str>) -> Result<Cloned> {
+    git::clone(spec, folder, commit, known)
 }
 
 /// Opens a source, to list it or to read what is at `place`.
@@ -58,8 +81,11 @@ fn open<'a>(spec: &'a SourceSpec, place: Option<&Place>) -> Result<Box<dyn Sourc
         if spec.kind.is_of_pages() {
             return Ok(Box::new(web::Web::new(spec)?));
         }
-        let message = format!("a source of kind \"{}\" is not read from a URL", spec.kind.name());
-        return Err(Error::unsupported(message));
+        let (name, message) = (spec.kind.name(), "is not read from a URL");
+        return Err(match is_remote(spec) {
+            true => Error::internal(format!("repository \"{}\" was not cloned", spec.location)),
+            false => Error::unsupported(format!("a source of kind \"{name}\" {message}")),
+        });
     }
     let location = Location::open(spec)?;
     let of_records = match (spec.kind, place) {

@@ -20,7 +20,7 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use url::Url;
 
 /// Redirects that are followed.
-const MAX_HOPS: usize = 10;
+pub const MAX_HOPS: usize = 10;
 
 /// Bytes of one answer's head.
 const MAX_HEAD: usize = 64 << 10;
@@ -84,7 +84,9 @@ pub fn get(url: &Url, guard: &Guard, lookup: Lookup, limits: &Limits, seen: Opti
     Err(Error::new(Kind::LimitExceeded, format!("\"{url}\" is reached by more than {MAX_HOPS} redirects")))
 }
 
-fn ask(url: &Url, guard: &Guard, lookup: Lookup, until: Instant, seen: Option<&Seen>) -> Result<Response<ureq::Body>> {
+/// A client that connects to vetted addresses only, follows no redirect, and gives up at a time. One for each request: nothing is
+/// kept open between them, least of all to an address vetted long ago.
+pub fn client(guard: &Guard, lookup: Lookup, until: Instant) -> Agent {
     let left = until.saturating_duration_since(Instant::now());
     let config = Agent::config_builder()
         .max_redirects(0)
@@ -95,8 +97,11 @@ fn ask(url: &Url, guard: &Guard, lookup: Lookup, until: Instant, seen: Option<&S
         .timeout_global(Some(left.max(Duration::from_millis(1))))
         .user_agent(concat!("pg_rag/", env!("CARGO_PKG_VERSION")))
         .build();
-    // A client for each request: nothing is kept open between them, least of all to an address vetted long ago.
-    let agent = Agent::with_parts(config, DefaultConnector::new(), Vetted { guard: guard.clone(), lookup });
+    Agent::with_parts(config, DefaultConnector::new(), Vetted { guard: guard.clone(), lookup })
+}
+
+fn ask(url: &Url, guard: &Guard, lookup: Lookup, until: Instant, seen: Option<&Seen>) -> Result<Response<ureq::Body>> {
+    let agent = client(guard, lookup, until);
     let mut request = agent.get(url.as_str()).header(header::ACCEPT, "text/html, text/markdown, text/plain, */*;q=0.5");
     if let Some(seen) = seen {
         for (name, value) in [(header::IF_NONE_MATCH, &seen.etag), (header::IF_MODIFIED_SINCE, &seen.last_modified)] {
@@ -109,7 +114,7 @@ fn ask(url: &Url, guard: &Guard, lookup: Lookup, until: Instant, seen: Option<&S
 }
 
 /// Where a redirect leads.
-fn target(url: &Url, response: &Response<ureq::Body>) -> Result<Url> {
+pub fn target(url: &Url, response: &Response<ureq::Body>) -> Result<Url> {
     let place = response.headers().get(header::LOCATION).and_then(|v| v.to_str().ok());
     let bad = |why: String| Error::new(Kind::BadContent, format!("\"{url}\" redirects {why}"));
     let place = place.ok_or_else(|| bad("to nowhere".to_owned()))?;
@@ -135,7 +140,8 @@ fn body(url: &Url, response: &mut Response<ureq::Body>, limits: &Limits) -> Resu
     if bytes.len() as u64 > max { Err(too_large()) } else { Ok(bytes) }
 }
 
-fn refused(url: &Url, status: StatusCode) -> Error {
+/// The error for an answer that is no success.
+pub fn refused(url: &Url, status: StatusCode) -> Error {
     let kind = match status {
         StatusCode::NOT_FOUND | StatusCode::GONE => Kind::FileMissing,
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Kind::Forbidden,
@@ -149,7 +155,8 @@ fn too_slow(url: &Url) -> Error {
         .with_hint("Raise it in the source's options: {\"limits\": {\"max_seconds\": ...}}.")
 }
 
-fn failed(url: &Url, error: ureq::Error) -> Error {
+/// The error for a request that got no answer.
+pub fn failed(url: &Url, error: ureq::Error) -> Error {
     match error {
         ureq::Error::Timeout(_) => too_slow(url),
         ureq::Error::Other(other) => match other.downcast::<Refused>() {

@@ -5,8 +5,8 @@
 //! Owns what of an answer makes a version: its ETag and time of change, by which the server is asked whether there is
 //! anything new, and the hash of its bytes, which decides. [`guard`] says what may be reached, [`fetch`] gets it.
 
-mod fetch;
-mod guard;
+pub mod fetch;
+pub mod guard;
 
 use super::{Pages, Source};
 use fetch::{Answer, Page, system_lookup};

@@ -7,8 +7,17 @@
 //! to one. Files are chosen as in a folder, except that `.gitignore` says nothing about files that are committed, and
 //! that `.gitattributes` does: what it calls generated or vendored for GitHub's linguist is not a document.
 //!
+//! A repository at a URL is cloned first, without a working tree, into a folder that whoever asks provides ([`remote`],
+//! over HTTP as [`transport`] speaks it). After that it is read like one that was always there, by a process that needs no
+//! network; only its provenance says the URL.
+//!
 //! libgit2 opens files by name, beneath the location; what would lead it elsewhere (a `.git` that is a file, borrowed
 //! objects) is refused here, and by the kernel where it confines the process.
+
+mod remote;
+mod transport;
+
+pub use remote::{Cloned, check, clone};
 
 use super::confine::Location;
 use super::{Pages, Source, walk, within_limit};
@@ -17,7 +26,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rag_core::document::Version;
 use rag_core::error::{Error, Kind, Result};
 use rag_core::provenance::ContentHash;
-use rag_core::source::{Content, Failure, Item, Origin, Place, SourceSpec};
+use rag_core::source::{Content, Failure, Item, Origin, Place, SourceSpec, Workspace};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -30,6 +39,9 @@ const MAX_ENTRIES: usize = 10_000_000;
 
 /// Bytes of a `.gitattributes` that are read; git has the same bound.
 const MAX_ATTRIBUTES: usize = 100 << 20;
+
+/// Bytes of a pack that are mapped at once.
+const WINDOW: usize = 32 << 20;
 
 /// Mode of a link.
 const LINK: i32 = 0o120_000;
@@ -50,12 +62,35 @@ pub struct Repository<'a> {
 impl<'a> Repository<'a> {
     /// Opens the repository at a location and finds the commit.
     pub fn new(spec: &'a SourceSpec, location: &Location) -> Result<Self> {
+        Self::open(spec, location, |repository| resolve(repository, spec))
+    }
+
+    /// Opens the clone of a repository at the commit for which it was made.
+    pub fn of_clone(spec: &'a SourceSpec, workspace: &Workspace) -> Result<Self> {
+        let inside = SourceSpec {
+            location: workspace.folder.clone(),
+            allowed_paths: vec![workspace.folder.clone()],
+            ..spec.clone()
+        };
+        Self::open(spec, &Location::open(&inside)?, |_| {
+            let commit = Oid::from_str(&workspace.commit)
+                .map_err(|e| failed(&e, &format!("\"{}\" is no commit", workspace.commit)))?;
+            let name = spec.options.reference.as_deref().unwrap_or("HEAD");
+            Ok((held_to_expected(spec, name, commit)?, workspace.reference.clone()))
+        })
+    }
+
+    fn open(
+        spec: &'a SourceSpec,
+        location: &Location,
+        find: impl FnOnce(&git2::Repository) -> Result<(Oid, Option<String>)>,
+    ) -> Result<Self> {
         prepare();
         let folder = git_folder(location.canonical(), &spec.location)?;
         let flags = RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::BARE;
         let repository = git2::Repository::open_ext(&folder, flags, std::iter::empty::<&OsStr>())
             .map_err(|e| failed(&e, &format!("location \"{}\" is not a git repository", spec.location)))?;
-        let (commit, reference) = resolve(&repository, spec)?;
+        let (commit, reference) = find(&repository)?;
         let rules = walk::Rules::new(spec.kind, &spec.options)?;
         Ok(Self { spec, repository, commit, reference, rules })
     }
@@ -71,7 +106,12 @@ impl<'a> Repository<'a> {
                 uri: path.to_owned(),
                 content_sha256: ContentHash::of(&bytes),
                 size: bytes.len() as u64,
-                place: Place::Blob { path: path.to_owned(), blob: blob.to_string(), commit: self.commit.to_string() },
+                place: Place::Blob {
+                    path: path.to_owned(),
+                    blob: blob.to_string(),
+                    commit: self.commit.to_string(),
+                    reference: self.reference.clone(),
+                },
             }),
             Err(error) => Err(Failure { uri: path.to_owned(), error }),
         }
@@ -140,13 +180,13 @@ impl Source for Repository<'_> {
     }
 
     fn read(&self, item: &Item) -> Result<Content> {
-        let Place::Blob { blob, commit, path } = &item.place else {
+        let Place::Blob { blob, commit, path, reference } = &item.place else {
             return Err(Error::internal(format!("item \"{}\" of a repository is no blob", item.uri)));
         };
         let id = Oid::from_str(blob).map_err(|e| failed(&e, &format!("\"{blob}\" is no object")))?;
         let version = Version {
             repository: Some(self.spec.location.clone()),
-            reference: self.reference.clone(),
+            reference: reference.clone(),
             commit: Some(commit.clone()),
             etag: None,
         };
@@ -216,10 +256,7 @@ fn resolve(repository: &git2::Repository, spec: &SourceSpec) -> Result<(Oid, Opt
     let (object, reference) = match named {
         None => {
             let head = repository.head().map_err(|e| match e.code() {
-                ErrorCode::UnbornBranch | ErrorCode::NotFound => {
-                    Error::new(Kind::BadContent, format!("repository \"{}\" has no commit at HEAD", spec.location))
-                        .with_hint("Name a branch, tag or commit with the option \"ref\".")
-                }
+                ErrorCode::UnbornBranch | ErrorCode::NotFound => headless(spec),
                 _ => failed(&e, &format!("HEAD of \"{}\" cannot be read", spec.location)),
             })?;
             let name = head.shorthand().ok().map(str::to_owned);
@@ -233,36 +270,47 @@ fn resolve(repository: &git2::Repository, spec: &SourceSpec) -> Result<(Oid, Opt
             match found {
                 Some(reference) => (reference.peel(ObjectType::Commit), Some(name.to_owned())),
                 None if is_hash(name) => (repository.revparse_single(&format!("{name}^{{commit}}")), None),
-                None => return Err(unknown(repository, name)),
+                None => return Err(unknown(name, branches(repository))),
             }
         }
     };
     let what = named.unwrap_or("HEAD");
     let commit = object.map_err(|e| match e.code() {
-        ErrorCode::NotFound => unknown(repository, what),
+        ErrorCode::NotFound => unknown(what, branches(repository)),
         _ => failed(&e, &format!("\"{what}\" is no commit")),
     })?;
-    let id = commit.id().to_string();
-    if let Some(expected) = spec.options.expect_commit.as_deref().filter(|expected| !id.starts_with(*expected)) {
-        return Err(Error::new(Kind::BadContent, format!("\"{what}\" is at commit {id} and not at \"{expected}\""))
-            .with_hint("Change or remove the option \"expect_commit\" with rag.alter_source."));
+    Ok((held_to_expected(spec, what, commit.id())?, reference))
+}
+
+/// The commit at which `what` is, if it is the one that the options expect.
+fn held_to_expected(spec: &SourceSpec, what: &str, commit: Oid) -> Result<Oid> {
+    let id = commit.to_string();
+    match spec.options.expect_commit.as_deref().filter(|expected| !id.starts_with(*expected)) {
+        None => Ok(commit),
+        Some(expected) => {
+            let message = format!("\"{what}\" is at commit {id} and not at \"{expected}\"");
+            Err(Error::new(Kind::BadContent, message)
+                .with_hint("Change or remove the option \"expect_commit\" with rag.alter_source."))
+        }
     }
-    Ok((commit.id(), reference))
+}
+
+fn headless(spec: &SourceSpec) -> Error {
+    Error::new(Kind::BadContent, format!("repository \"{}\" has no commit at HEAD", spec.location))
+        .with_hint("Name a branch, tag or commit with the option \"ref\".")
 }
 
 fn is_hash(name: &str) -> bool {
     (7..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-fn unknown(repository: &git2::Repository, name: &str) -> Error {
+fn branches(repository: &git2::Repository) -> Vec<String> {
+    let branches = repository.branches(None).into_iter().flatten().flatten();
+    branches.filter_map(|(branch, _)| branch.name().ok().flatten().map(str::to_owned)).collect()
+}
+
+fn unknown(name: &str, mut branches: Vec<String>) -> Error {
     let error = Error::new(Kind::NotFound, format!("repository has no branch, tag or commit \"{name}\""));
-    let mut branches: Vec<String> = repository
-        .branches(None)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|(branch, _)| branch.name().ok().flatten().map(str::to_owned))
-        .collect();
     branches.sort();
     branches.truncate(20);
     if branches.is_empty() { error } else { error.with_hint(format!("It has: {}.", branches.join(", "))) }
@@ -320,6 +368,9 @@ fn prepare() {
             ] {
                 let _ = git2::opts::set_search_path(level, "");
             }
+            // A pack may be larger than the address space that a worker has.
+            let _ = git2::opts::set_mwindow_size(WINDOW);
+            let _ = git2::opts::set_mwindow_mapped_limit(8 * WINDOW);
         }
     });
 }
