@@ -128,12 +128,10 @@ impl Server {
                 let _ = endless(stream);
             }
             "slow" if done => {
-                let _ = head(stream, RESULT).and_then(|()| stream.write_all(b"0008NAK\n")).and_then(|()| {
-                    loop {
-                        std::thread::sleep(Duration::from_millis(200));
-                        band(stream, 2, b".")?;
-                    }
-                });
+                let _ = head(stream, RESULT).and_then(|()| stream.write_all(b"0008NAK\n"));
+                while band(stream, 2, b".").is_ok() {
+                    std::thread::sleep(Duration::from_millis(200));
+                }
             }
             "silent" => std::thread::sleep(Duration::from_secs(60)),
             "junk-pack" | "endless" | "slow" | "late" => self.serve(rest, &[], request, stream),
