@@ -13,7 +13,6 @@ pub mod docx;
 pub mod epub;
 pub mod forum;
 pub mod html;
-mod html_text;
 pub mod issues;
 pub mod markdown;
 pub mod metadata;

@@ -71,6 +71,16 @@ pub fn page(bytes: &[u8], content_type: Option<&str>, url: Option<&Url>, reading
     Ok(parsed)
 }
 
+/// The Markdown of some HTML that stands in something else: a post of a forum, an entry of a feed. It has no head and no
+/// surroundings, so nothing is looked for and nothing but programs, styles and what is hidden left out; links are relative to
+/// `base`, if that is known.
+pub fn snippet(html: &str, base: Option<&Url>) -> Result<String> {
+    let tree = tree::build(html, false)?;
+    let mut markdown = render(&tree, base, &article::everything(&tree));
+    markdown.truncate(markdown.trim_end().len());
+    Ok(markdown)
+}
+
 /// The Markdown of a page of XML that is a part of something else; `navigation` if that is what it is there for.
 pub fn fragment(bytes: &[u8], navigation: bool) -> Result<String> {
     let tree = tree::build(&encoding::decode(bytes, None).text, true)?;
