@@ -5,7 +5,7 @@
 
 mod local;
 
-use local::{COUNTER, list, reply, serve};
+use local::{COUNTER, asked_for, list, reply, serve};
 use rag_core::document::Document;
 use rag_core::error::{Error, Kind};
 use rag_core::source::{Item, Place, Seen, SourceKind, SourceOptions, SourceSpec};
@@ -14,11 +14,11 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Mutex;
 
-/// Paths that were asked for.
+/// What was asked for, of all servers of these tests.
 static ASKED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-fn asked(path: &str) -> usize {
-    ASKED.lock().expect("nobody panicked").iter().filter(|asked| *asked == path).count()
+fn asked(what: &str) -> usize {
+    ASKED.lock().expect("nobody panicked").iter().filter(|asked| *asked == what).count()
 }
 
 const FEED: &str = r#"<?xml version="1.0"?><rss version="2.0" xmlns:content="http://purl.org/rss/1.0/modules/content/">
@@ -34,7 +34,7 @@ const FEED: &str = r#"<?xml version="1.0"?><rss version="2.0" xmlns:content="htt
 </channel></rss>"#;
 
 fn site(path: &str, lines: &[String], stream: &mut TcpStream) {
-    ASKED.lock().expect("nobody panicked").push(path.to_owned());
+    ASKED.lock().expect("nobody panicked").push(asked_for(path, lines));
     let says = |header: &str| lines.iter().any(|line| line.eq_ignore_ascii_case(header));
     let headers = ["Content-Type: application/rss+xml", "ETag: \"f1\"", "Last-Modified: Sat, 03 Feb 2024 04:05:06 GMT"];
     match path {
@@ -91,7 +91,7 @@ fn each_post_is_a_document_and_one_without_content_its_page() {
     };
     assert!(items.iter().all(|item| item.place == place), "{items:?}");
 
-    let before = asked("/feed");
+    let before = asked(&format!("{address}/feed"));
     let whole = read(&source, &items[0]).expect("a post");
     assert_eq!(whole.text, format!("All of [it]({}).", at("/other")));
     assert_eq!((whole.title.as_deref(), whole.external_id.as_deref()), (Some("Whole"), Some("g1")));
@@ -117,7 +117,7 @@ fn each_post_is_a_document_and_one_without_content_its_page() {
     let error = read(&source, &items[4]).expect_err("broken");
     assert_eq!((error.kind, error.message), (Kind::Io, format!("\"http://{address}/posts/broken\" was answered by status 503")));
     // One reading of the feed serves all of its posts.
-    assert_eq!(asked("/feed"), before + 1);
+    assert_eq!(asked(&format!("{address}/feed")), before + 1);
 
     source.seen = Some(Seen { etag: Some("\"f1\"".into()), ..Seen::default() });
     assert_eq!(list(&source).expect("lists"), []);

@@ -36,6 +36,12 @@ pub fn serve(answer: fn(&str, &[String], &mut TcpStream)) -> String {
     address
 }
 
+/// The host and the path that were asked for, by the head of a request.
+pub fn asked_for(path: &str, lines: &[String]) -> String {
+    let host = lines.iter().find_map(|line| line.to_ascii_lowercase().strip_prefix("host: ").map(str::to_owned));
+    format!("{}{path}", host.unwrap_or_default())
+}
+
 pub fn reply(stream: &mut TcpStream, status: &str, headers: &[&str], body: &[u8]) {
     let mut head = format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
     headers.iter().for_each(|header| head.push_str(&format!("{header}\r\n")));

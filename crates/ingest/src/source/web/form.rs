@@ -5,8 +5,8 @@
 //! Owns three ways, the first that fits: a page names it (`<link rel="alternate" type="text/markdown">`); a blog of Hashnode
 //! serves it beneath the page's address with `.md`; a community of Forem (dev.to) has it as `body_markdown` of its API. What a
 //! page is made with, it says in its head, of which no more than the beginning is looked at, as tags and no further: this is
-//! where the network is, and whoever reads a page in earnest has none. The address is vetted like any other. What was got is
-//! handed on as it is; whether it can be read for the page is decided where pages are read.
+//! where the network is, and whoever reads a page in earnest has none. The address is vetted like any other, and is one of the
+//! page's own host: a page must not make another source's host speak in its name. What was got is handed on as it is; whether it can be read for the page is decided where pages are read.
 
 use super::fetch::{Client, Page};
 use html5gum::{DefaultEmitter, Token, Tokenizer};
@@ -103,7 +103,7 @@ fn beneath(url: &Url, path: &str) -> Url {
 /// The Markdown that the site of a page has of it, got with one request; nothing when there is none or it cannot be had.
 pub fn of(page: &Page, client: &Client<'_>) -> Option<Rendition> {
     let (url, accept) = Head::read(&page.bytes).markdown(&page.url)?;
-    if url == page.url {
+    if url == page.url || url.host() != page.url.host() || url.port_or_known_default() != page.url.port_or_known_default() {
         return None;
     }
     let got = client.hurried().page(&url, accept).ok()?;
