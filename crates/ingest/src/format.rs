@@ -182,7 +182,9 @@ impl Format {
     pub fn looks_like_html(head: &str) -> bool {
         let start = head.trim_start();
         let begins = |with: &str| start.get(..with.len()).is_some_and(|s| s.eq_ignore_ascii_case(with));
-        begins("<!doctype html") || begins("<html") || (begins("<?xml") && head.contains("http://www.w3.org/1999/xhtml"))
+        begins("<!doctype html")
+            || begins("<html")
+            || (begins("<?xml") && head.contains("http://www.w3.org/1999/xhtml"))
     }
 
     /// The kind of source that such a file alone would be.

@@ -41,7 +41,10 @@ fn site(path: &str, lines: &[String], stream: &mut TcpStream) {
         "/feed" if says("If-None-Match: \"f1\"") => reply(stream, "304 Not Modified", &["ETag: \"f1\""], b""),
         "/feed" => reply(stream, "200 OK", &headers, FEED.as_bytes()),
         "/shrunk" => {
-            let short = FEED.replace("<item><title>Linked</title><link>/posts/linked</link>", "<item><title>New</title><link>/posts/new</link>");
+            let short = FEED.replace(
+                "<item><title>Linked</title><link>/posts/linked</link>",
+                "<item><title>New</title><link>/posts/new</link>",
+            );
             reply(stream, "200 OK", &headers, short.as_bytes());
         }
         "/home" => {
@@ -82,7 +85,14 @@ fn each_post_is_a_document_and_one_without_content_its_page() {
     let items = list(&source).expect("lists");
     let at = |path: &str| format!("http://{address}{path}");
     let uris: Vec<&str> = items.iter().map(|item| item.uri.as_str()).collect();
-    let posts = [at("/posts/whole"), at("/posts/linked"), at("/posts/gone"), "http://10.0.0.1/far".into(), at("/posts/broken"), "g6".into()];
+    let posts = [
+        at("/posts/whole"),
+        at("/posts/linked"),
+        at("/posts/gone"),
+        "http://10.0.0.1/far".into(),
+        at("/posts/broken"),
+        "g6".into(),
+    ];
     assert_eq!(uris, posts);
     let place = Place::Entry {
         feed: url.clone(),
@@ -100,7 +110,10 @@ fn each_post_is_a_document_and_one_without_content_its_page() {
     assert_eq!(Value::Object(whole.metadata), expected);
 
     let linked = read(&source, &items[1]).expect("a post");
-    assert_eq!((linked.text.as_str(), linked.title.as_deref()), ("All of the linked page, read as an article.\n", Some("Linked")));
+    assert_eq!(
+        (linked.text.as_str(), linked.title.as_deref()),
+        ("All of the linked page, read as an article.\n", Some("Linked"))
+    );
     assert_eq!(linked.metadata.get("author"), Some(&json!("Ann")));
     assert_eq!(linked.metadata.get("description"), Some(&json!("Short of linked.")));
     assert_eq!(linked.metadata.get("summary"), None);
@@ -115,7 +128,10 @@ fn each_post_is_a_document_and_one_without_content_its_page() {
         assert_eq!((post.text.as_str(), post.metadata.get("summary")), (text, Some(&json!(why))));
     }
     let error = read(&source, &items[4]).expect_err("broken");
-    assert_eq!((error.kind, error.message), (Kind::Io, format!("\"http://{address}/posts/broken\" was answered by status 503")));
+    assert_eq!(
+        (error.kind, error.message),
+        (Kind::Io, format!("\"http://{address}/posts/broken\" was answered by status 503"))
+    );
     // One reading of the feed serves all of its posts.
     assert_eq!(asked(&format!("{address}/feed")), before + 1);
 
@@ -157,7 +173,10 @@ fn a_feed_in_a_file_is_read_and_fetches_nothing() {
     let items = list(&source).expect("lists");
     assert_eq!(items.len(), 6);
     let whole = read(&source, &items[0]).expect("a post");
-    assert_eq!((whole.text.as_str(), whole.uri.as_str()), ("All of [it](https://a.example/other).", "https://a.example/posts/whole"));
+    assert_eq!(
+        (whole.text.as_str(), whole.uri.as_str()),
+        ("All of [it](https://a.example/other).", "https://a.example/posts/whole")
+    );
     let linked = read(&source, &items[1]).expect("a post");
     assert_eq!(linked.text, "Short of linked.");
     assert_eq!(linked.metadata.get("summary"), Some(&json!("a feed in a file fetches no pages")));

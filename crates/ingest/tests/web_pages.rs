@@ -52,7 +52,9 @@ fn site(path: &str, lines: &[String], stream: &mut TcpStream) {
             let article = json!({"id": 1, "body_markdown": MARKDOWN, "body_html": "<p>x</p>"}).to_string();
             reply(stream, "200 OK", &["Content-Type: application/json; charset=utf-8"], article.as_bytes());
         }
-        "/negotiated" if lines.iter().any(|l| l.to_ascii_lowercase().starts_with("accept:") && l.contains("text/markdown")) => {
+        "/negotiated"
+            if lines.iter().any(|l| l.to_ascii_lowercase().starts_with("accept:") && l.contains("text/markdown")) =>
+        {
             markdown(stream, &format!("---\ntitle: Negotiated\nauthor: Ann\n---\n{MARKDOWN}"));
         }
         "/no-form" => html(stream, &named("/missing")),
@@ -151,16 +153,9 @@ fn the_markdown_of_a_site_is_preferred_and_the_page_says_what_it_is() {
 #[test]
 fn a_page_whose_form_cannot_be_had_is_read_itself() {
     let address = serve(site);
-    for path in [
-        "/no-form",
-        "/page-form",
-        "/stub-form",
-        "/far-form",
-        "/slow-form",
-        "/looped-form",
-        "/huge-form",
-        "/self-form",
-    ] {
+    for path in
+        ["/no-form", "/page-form", "/stub-form", "/far-form", "/slow-form", "/looped-form", "/huge-form", "/self-form"]
+    {
         let started = std::time::Instant::now();
         let document = read(SourceKind::Article, &address, path).unwrap_or_else(|e| panic!("{path}: {e:?}"));
         assert!(document.text.contains("As the page has it"), "{path}: {}", document.text);

@@ -97,9 +97,11 @@ fn feed() -> TestResult<String> {
             let answer = if request.contains(&format!("if-none-match: \"f{version}\"")) {
                 "HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n".to_owned()
             } else {
-                let post = |n: usize, word: &str| format!(
-                    "<item><title>Post {n}</title><link>/posts/{n}</link><guid>g{n}</guid><description>All about {word}.</description></item>"
-                );
+                let post = |n: usize, word: &str| {
+                    format!(
+                        "<item><title>Post {n}</title><link>/posts/{n}</link><guid>g{n}</guid><description>All about {word}.</description></item>"
+                    )
+                };
                 let posts = match version {
                     0 => post(1, "anchors") + &post(2, "beacons"),
                     _ => post(2, "beacons") + &post(3, "capstans"),

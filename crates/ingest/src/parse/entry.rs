@@ -77,9 +77,11 @@ fn page(rendition: &rag_core::source::Rendition) -> Result<Parsed> {
     let kind = served.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match kind.as_str() {
         "text/markdown" => markdown::served(&rendition.bytes, served),
-        "text/html" | "application/xhtml+xml" | "" => {
-            html::page(&rendition.bytes, Served { content_type: served, url: url.as_ref(), rendition: None }, Reading::Article)
-        }
+        "text/html" | "application/xhtml+xml" | "" => html::page(
+            &rendition.bytes,
+            Served { content_type: served, url: url.as_ref(), rendition: None },
+            Reading::Article,
+        ),
         other => Err(Error::unsupported(format!("\"{}\" is no page but \"{other}\"", rendition.url))),
     }
 }
@@ -223,7 +225,9 @@ mod tests {
 
     #[test]
     fn a_reference_is_told_from_an_ampersand() {
-        for (text, reference) in [("AT&T; or not", false), ("a &amp; b", true), ("&#x27;", true), ("a & b; c", false), ("&", false)] {
+        for (text, reference) in
+            [("AT&T; or not", false), ("a &amp; b", true), ("&#x27;", true), ("a & b; c", false), ("&", false)]
+        {
             assert_eq!(has_reference(text), reference, "{text}");
         }
     }

@@ -88,8 +88,29 @@ pub fn text_in(object: &Object) -> Result<String> {
 /// Whether a text is HTML: it begins with an element that forums write.
 fn is_html(text: &str) -> bool {
     const BEGINNINGS: &[&str] = &[
-        "p", "pre", "div", "ul", "ol", "h1", "h2", "h3", "h4", "blockquote", "a", "code", "strong", "em", "b", "i", "img",
-        "table", "aside", "details", "span", "hr", "br",
+        "p",
+        "pre",
+        "div",
+        "ul",
+        "ol",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "blockquote",
+        "a",
+        "code",
+        "strong",
+        "em",
+        "b",
+        "i",
+        "img",
+        "table",
+        "aside",
+        "details",
+        "span",
+        "hr",
+        "br",
     ];
     let Some(rest) = text.trim_start().strip_prefix('<') else {
         return false;
@@ -260,7 +281,9 @@ mod tests {
     #[test]
     fn soup_ends_well() {
         let started = std::time::Instant::now();
-        for part in ["<div>", "<pre>", "</pre>", "<li>", "<", "<a b=\"", "</h1>", "<!--", "&#x110000;", "<td>", "<b><p>"] {
+        for part in
+            ["<div>", "<pre>", "</pre>", "<li>", "<", "<a b=\"", "</h1>", "<!--", "&#x110000;", "<td>", "<b><p>"]
+        {
             let written = read("cooked", &part.repeat(50_000));
             assert!(written.len() < 1 << 20, "{part}");
         }

@@ -60,7 +60,7 @@ fn open<'a>(spec: &'a SourceSpec, place: Option<&Place>) -> Result<Box<dyn Sourc
             kind if !kind.is_read_from_url() => Err(kind.not_from_url()),
             SourceKind::Blog => Ok(Box::new(feed::Feed::at_url(spec)?)),
             kind if kind.is_of_pages() => Ok(Box::new(web::Web::new(spec)?)),
-            kind => Err(Error::internal(format!("nothing fetches kind \"{}\"", kind.name()))),
+            kind => Err(kind.not_from_url()),
         };
     }
     let location = Location::open(spec)?;

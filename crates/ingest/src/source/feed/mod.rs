@@ -31,8 +31,7 @@ use std::path::Path;
 use url::Url;
 
 /// What is asked for as a feed.
-const FEED: &str =
-    "application/atom+xml, application/rss+xml, application/feed+json, application/xml;q=0.9, text/xml;q=0.9, */*;q=0.5";
+const FEED: &str = "application/atom+xml, application/rss+xml, application/feed+json, application/xml;q=0.9, text/xml;q=0.9, */*;q=0.5";
 
 /// Longest ETag or time of change that is kept; each entry keeps it.
 const MAX_VALIDATOR: usize = 512;
@@ -99,7 +98,8 @@ impl<'a> Feed<'a> {
                 let name = &location.name;
                 let (mut file, size) = location.file(Path::new("")).map_err(|e| unreadable(name, &e))?;
                 within_limit(size, limits)?;
-                let read = read_at_most(&mut file, size, limits.max_document_bytes).map_err(|e| unreadable(name, &e))?;
+                let read =
+                    read_at_most(&mut file, size, limits.max_document_bytes).map_err(|e| unreadable(name, &e))?;
                 // It grew while it was read.
                 within_limit(read.as_ref().map_or(limits.max_document_bytes.saturating_add(1), |_| 0), limits)?;
                 let bytes = read.unwrap_or_default();
@@ -154,10 +154,13 @@ impl<'a> Feed<'a> {
         let Some(client) = client else { return Ok(Err("a feed in a file fetches no pages".to_owned())) };
         let Some(link) = &entry.link else { return Ok(Err("it links to no page".to_owned())) };
         match client.page(link, PAGE) {
-            Ok(page) => {
-                Ok(Ok(Rendition { bytes: page.bytes, url: page.url.into(), content_type: page.content_type }))
-            }
-            Err(error) if matches!(error.kind, Kind::Forbidden | Kind::FileMissing | Kind::BadContent | Kind::LimitExceeded) => {
+            Ok(page) => Ok(Ok(Rendition { bytes: page.bytes, url: page.url.into(), content_type: page.content_type })),
+            Err(error)
+                if matches!(
+                    error.kind,
+                    Kind::Forbidden | Kind::FileMissing | Kind::BadContent | Kind::LimitExceeded
+                ) =>
+            {
                 Ok(Err(error.message))
             }
             Err(error) => Err(error),

@@ -145,7 +145,7 @@ fn uri(link: Option<&Url>, id: Option<&str>, bytes: &[u8], taken: &mut HashSet<S
     free
 }
 
-/// The page of an entry.
+/// The page of an entry: what it links to, or its id where that is an address.
 fn link(entry: &model::Entry, base: Option<&Url>) -> Option<Url> {
     let page = |link: &&model::Link| {
         let rel = link.rel.as_deref().is_none_or(|rel| rel.eq_ignore_ascii_case("alternate"));
@@ -156,7 +156,8 @@ fn link(entry: &model::Entry, base: Option<&Url>) -> Option<Url> {
         Some(base) => base.join(link.href.trim()).ok(),
         None => Url::parse(link.href.trim()).ok(),
     });
-    links.find(|url| matches!(url.scheme(), "http" | "https"))
+    let of_web = |url: &Url| matches!(url.scheme(), "http" | "https");
+    links.find(of_web).or_else(|| Url::parse(entry.id.trim()).ok().filter(of_web))
 }
 
 /// A feed without its XML declaration: it may name the encoding that it had.
@@ -231,7 +232,8 @@ fn check_json(text: &str) -> Result<()> {
     let Ok(Value::Object(feed)) = serde_json::from_str::<Value>(text) else {
         return Err(bad("it is no JSON object"));
     };
-    let many = |of: &Value| of.get("authors").and_then(Value::as_array).is_some_and(|authors| authors.len() > MAX_AUTHORS);
+    let many =
+        |of: &Value| of.get("authors").and_then(Value::as_array).is_some_and(|authors| authors.len() > MAX_AUTHORS);
     let items = feed.get("items").and_then(Value::as_array);
     let too_many = items.into_iter().flatten().any(many);
     if too_many || many(&Value::Object(feed)) {
@@ -274,7 +276,10 @@ mod tests {
         let posts = said(RSS);
         assert_eq!(posts.len(), 4);
         let (uri, link, whole, record) = &posts[0];
-        assert_eq!((uri.as_str(), link.as_deref(), *whole), ("https://a.example/blog/1", Some("https://a.example/blog/1"), true));
+        assert_eq!(
+            (uri.as_str(), link.as_deref(), *whole),
+            ("https://a.example/blog/1", Some("https://a.example/blog/1"), true)
+        );
         let expected = json!({
             "feed": "https://a.example/feed", "site": "Site", "id": "id-1", "url": "https://a.example/blog/1",
             "title": {"type": "text/plain", "text": "AT&amp;T & more"}, "authors": ["Ann"],
@@ -307,7 +312,8 @@ mod tests {
         assert_eq!(posts[0].3["authors"], json!(["Ann"]));
         assert_eq!(posts[0].3["language"], json!("de"));
         assert_eq!(posts[0].3["content"]["text"], json!("<p>All <em>of</em> it<br></br>here</p>"));
-        assert_eq!((posts[1].0.as_str(), &posts[1].1, posts[1].2), ("https://a.example/2", &None, false));
+        assert_eq!((posts[1].1.as_deref(), posts[1].2), (Some("https://a.example/2"), false));
+        assert_eq!(posts[1].0, "https://a.example/2");
         let feed = json!({
             "version": "https://jsonfeed.org/version/1.1", "title": "Site", "authors": [{"name": "Ann"}], "items": [
                 {"id": "1", "url": "https://a.example/1", "content_text": "Plain < text", "date_published": "2024-02-03T04:05:06Z", "tags": ["x"]},
@@ -354,8 +360,14 @@ mod tests {
     fn a_hostile_feed_ends_soon() {
         let item = |inside: &str| format!("<rss version='2.0'><channel><title>x</title>{inside}</channel></rss>");
         let lol: String = (1..10).map(|n| format!("<!ENTITY l{n} '{}'>", format!("&l{};", n - 1).repeat(10))).collect();
-        let bomb = format!("<!DOCTYPE rss [<!ENTITY l0 'lol'>{lol}]>{}", item("<item><title>&l9;</title><guid>1</guid></item>"));
-        let outside = format!("<!DOCTYPE rss [<!ENTITY x SYSTEM 'file:///etc/passwd'>]>{}", item("<item><title>&x;</title><guid>1</guid></item>"));
+        let bomb = format!(
+            "<!DOCTYPE rss [<!ENTITY l0 'lol'>{lol}]>{}",
+            item("<item><title>&l9;</title><guid>1</guid></item>")
+        );
+        let outside = format!(
+            "<!DOCTYPE rss [<!ENTITY x SYSTEM 'file:///etc/passwd'>]>{}",
+            item("<item><title>&x;</title><guid>1</guid></item>")
+        );
         let many = |n: usize, what: &str| (0..n).map(|i| what.replace('#', &i.to_string())).collect::<String>();
         let started = Instant::now();
         for text in [&bomb, &outside] {

@@ -103,7 +103,10 @@ fn beneath(url: &Url, path: &str) -> Url {
 /// The Markdown that the site of a page has of it, got with one request; nothing when there is none or it cannot be had.
 pub fn of(page: &Page, client: &Client<'_>) -> Option<Rendition> {
     let (url, accept) = Head::read(&page.bytes).markdown(&page.url)?;
-    if url == page.url || url.host() != page.url.host() || url.port_or_known_default() != page.url.port_or_known_default() {
+    if url == page.url
+        || url.host() != page.url.host()
+        || url.port_or_known_default() != page.url.port_or_known_default()
+    {
         return None;
     }
     let got = client.hurried().page(&url, accept).ok()?;
@@ -168,7 +171,9 @@ mod tests {
 
     #[test]
     fn a_head_of_soup_ends() {
-        for part in ["<link rel=alternate href=a>", "<meta name=a ", "<link a=b ", "<", "<!--", "<script>", "\u{0}\u{FF}"] {
+        for part in
+            ["<link rel=alternate href=a>", "<meta name=a ", "<link a=b ", "<", "<!--", "<script>", "\u{0}\u{FF}"]
+        {
             Head::read(part.repeat(100_000).as_bytes());
         }
     }
