@@ -62,7 +62,7 @@ fn add_source(
         let new = source::NewSource {
             name,
             kind: kind.name(),
-            location: absolute(required("location", location)?)?,
+            location: place_of(kind, required("location", location)?)?,
             options,
             text_search_config: source::resolve_config(&parsed.text_search_config)?,
             project,
@@ -129,7 +129,7 @@ fn alter_source(
             let parsed = SourceOptions::parse(source.kind.parse()?, options)?;
             config = Some(source::resolve_config(&parsed.text_search_config)?);
         }
-        let place = location.map(absolute).transpose()?;
+        let place = location.map(|location| place_of(source.kind.parse()?, location)).transpose()?;
         let authority = authority.map(checked_authority).transpose()?;
         source::update(source.id, place, options, config, project, authority, enabled)?;
         acl.map_or(Ok(()), |label| source::label(source.id, label))
@@ -179,7 +179,11 @@ fn named<'a>(what: &str, name: &'a str) -> Result<&'a str> {
     }
 }
 
-fn absolute(location: &str) -> Result<&str> {
+/// A location that a source of `kind` can have.
+fn place_of(kind: SourceKind, location: &str) -> Result<&str> {
+    if is_url(location) && !kind.is_read_from_url() {
+        return Err(kind.not_from_url());
+    }
     if location.starts_with('/') || is_url(location) {
         return Ok(location);
     }

@@ -3,8 +3,7 @@
 //! Tables `rag.sync` and `rag.sync_item`: runs over a source and the manifest of each source's latest run.
 
 use crate::spi;
-use pgrx::datum::DatumWithOid;
-use rag_core::source::{Failure, Item};
+use rag_core::source::{Failure, Item, Seen};
 use rag_core::{Error, Kind, Result};
 
 /// A run that is under way.
@@ -128,6 +127,50 @@ pub fn add_items(run: Run, first: i64, items: &[Item], options_sha256: &[u8], ac
     spi::execute(sql, &args).map(|_| ())
 }
 
+/// The manifest of the source's last run before this one that was listed to its end, if it has items of the feed at
+/// `location`.
+const BEFORE: &str = "SELECT pg_catalog.max(y.id) FROM rag.sync y
+                       WHERE y.source_id = $1 AND y.total IS NOT NULL AND y.status <> 'running'
+                         AND EXISTS (SELECT FROM rag.sync_item e
+                                      WHERE e.sync_id = y.id AND e.place #>> '{Entry,feed}' = $2)";
+
+/// With what the feed of a source was served when it was listed last, for asking whether it changed.
+pub fn feed_seen(source_id: i64, location: &str) -> Result<Option<Seen>> {
+    let sql = format!(
+        "SELECT i.place #>> '{{Entry,etag}}', i.place #>> '{{Entry,last_modified}}' FROM rag.sync_item i
+          WHERE i.sync_id = ({BEFORE}) AND i.place #>> '{{Entry,feed}}' = $2 ORDER BY i.ordinal LIMIT 1"
+    );
+    let seen = spi::select_one(&sql, &[source_id.into(), location.into()], |row| {
+        Ok(Seen { etag: row.optional(1)?, last_modified: row.optional(2)?, ..Seen::default() })
+    })?;
+    Ok(seen.filter(|seen| seen.etag.is_some() || seen.last_modified.is_some()))
+}
+
+/// Records once more what the feed of a source held when it was listed last, because it did not change since. What failed
+/// then, or was not come to, or was read with other options, is pending. Returns how many.
+pub fn add_items_again(run: Run, location: &str, options_sha256: &[u8], acl: Option<&str>) -> Result<i64> {
+    let sql = format!(
+        "INSERT INTO rag.sync_item (sync_id, ordinal, uri, content_sha256, size, place, state, error)
+         SELECT $3, i.ordinal, i.uri, i.content_sha256, i.size, i.place,
+                CASE WHEN i.place IS NULL THEN 'failed'
+                     WHEN d.content_sha256 = i.content_sha256 AND d.options_sha256 = $4
+                      AND d.acl IS NOT DISTINCT FROM $5 THEN 'unchanged'
+                     ELSE 'pending' END,
+                CASE WHEN i.place IS NULL THEN i.error END
+           FROM rag.sync_item i
+           LEFT JOIN rag.document d ON d.source_id = $1 AND d.uri = i.uri AND d.current
+          WHERE i.sync_id = ({BEFORE}) AND (i.place IS NULL OR i.place #>> '{{Entry,feed}}' = $2)"
+    );
+    let args = [
+        run.source_id.into(),
+        location.into(),
+        run.id.into(),
+        options_sha256.to_vec().into(),
+        acl.map(str::to_owned).into(),
+    ];
+    spi::execute(&sql, &args).map(|count| count as i64)
+}
+
 /// Records documents that could not be listed.
 pub fn add_failures(run: Run, first: i64, failures: &[Failure]) -> Result<()> {
     let args = [
@@ -193,9 +236,8 @@ pub fn advance(run: Run, new: i32, modified: i32, failed: i32) -> Result<(i64, i
 ///
 /// What could not be listed has not vanished: nothing is deleted beneath a folder that failed (its URI ends in a
 /// slash) or in an archive that failed, and nothing at all when a record failed before its key was known (its URI names a
-/// line or a row).
-pub fn finish(run: Run) -> Result<Counts> {
-    let one: [DatumWithOid<'_>; 2] = [run.source_id.into(), run.id.into()];
+/// line or a row). Nor has what a feed does not show any more: `feed` is the location of one, and its posts stay.
+pub fn finish(run: Run, feed: Option<&str>) -> Result<Counts> {
     spi::execute(
         "UPDATE rag.document d SET repository = s.location, commit = i.place #>> '{Blob,commit}',
                 ref = i.place #>> '{Blob,reference}'
@@ -204,21 +246,22 @@ pub fn finish(run: Run) -> Result<Counts> {
             AND i.state = 'unchanged' AND i.place ? 'Blob'
             AND (d.repository, d.commit, d.ref)
                 IS DISTINCT FROM (s.location, i.place #>> '{Blob,commit}', i.place #>> '{Blob,reference}')",
-        &one,
+        &[run.source_id.into(), run.id.into()],
     )?;
     let deleted = spi::execute(
         "DELETE FROM rag.document d WHERE d.source_id = $1
             AND NOT EXISTS (SELECT FROM rag.sync_item i WHERE i.sync_id = $2 AND i.uri = d.uri)
+            AND ($3::text IS NULL OR d.metadata ->> 'feed' IS DISTINCT FROM $3)
             AND NOT EXISTS (SELECT FROM rag.sync_item f
                              WHERE f.sync_id = $2 AND f.state = 'failed' AND f.content_sha256 IS NULL
                                AND (f.uri ~ '#[LR][0-9]+$' OR f.uri LIKE '%/' AND pg_catalog.starts_with(d.uri, f.uri)
                                     OR pg_catalog.starts_with(d.uri, f.uri || '!/')))",
-        &one,
+        &[run.source_id.into(), run.id.into(), feed.map(str::to_owned).into()],
     )?;
     spi::execute(
         "DELETE FROM rag.sync_item i USING rag.sync y
           WHERE i.sync_id = y.id AND y.source_id = $1 AND y.id <> $2",
-        &one,
+        &[run.source_id.into(), run.id.into()],
     )?;
     let sql = "UPDATE rag.sync y SET status = 'done', finished = pg_catalog.clock_timestamp(), new = i.new,
                       modified = i.modified, unchanged = i.unchanged, failed = i.failed, deleted = $2

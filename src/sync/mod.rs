@@ -22,7 +22,7 @@ use crate::store::{document, embedding};
 use rag_core::document::PARSER_VERSION;
 use rag_core::error::Kind;
 use rag_core::provenance::ContentHash;
-use rag_core::source::{Failure, Item, SourceSpec, is_url};
+use rag_core::source::{Failure, Item, SourceKind, SourceSpec, is_feed, is_url};
 use rag_core::{Error, Result};
 use serde_json::Value;
 use std::cell::Cell;
@@ -88,7 +88,13 @@ pub fn list(run_id: i64, allowed: Allowed, waits: Waits) -> Result<()> {
         listed.set(listed.get() + failures.len() as i64);
         Ok(())
     })?;
-    runs::listed(run, listed.get())
+    // A feed that is as it was seen lists nothing.
+    let again = listed.get() == 0 && spec.seen.is_some() && is_feed(spec.kind, &spec.location);
+    let count = match again {
+        true => runs::add_items_again(run, &spec.location, &options.0, source.acl.as_deref())?,
+        false => listed.get(),
+    };
+    runs::listed(run, count)
 }
 
 /// What a batch came to.
@@ -147,7 +153,8 @@ pub fn batch(run_id: i64, embed: bool, allowed: Allowed, waits: Waits) -> Result
 }
 
 fn finish(run: Run, source: &Source) -> Result<()> {
-    let counts = runs::finish(run)?;
+    let feed = source.kind.parse::<SourceKind>().is_ok_and(|kind| is_feed(kind, &source.location));
+    let counts = runs::finish(run, feed.then_some(source.location.as_str()))?;
     error::notice(format!(
         "sync of \"{}\": {} new, {} modified, {} unchanged, {} deleted, {} failed",
         source.name, counts.new, counts.modified, counts.unchanged, counts.deleted, counts.failed
@@ -165,7 +172,11 @@ fn finish(run: Run, source: &Source) -> Result<()> {
 fn spec_of(source: &Source, allowed: Allowed) -> Result<SourceSpec> {
     let (kind, options) = source.parsed()?;
     let location = source.location.clone();
-    let seen = if is_url(&location) { document::seen(source.id, &location)? } else { None };
+    let seen = match is_url(&location) {
+        true if is_feed(kind, &location) => runs::feed_seen(source.id, &location)?,
+        true => document::seen(source.id, &location)?,
+        false => None,
+    };
     Ok(SourceSpec { kind, location, options, allowed_paths: allowed.paths, allowed_hosts: allowed.hosts, seen })
 }
 

@@ -59,6 +59,15 @@ pub enum Place {
         /// Where it was asked for.
         url: String,
     },
+    /// A post of a feed, which is known in it by the item's URI.
+    Entry {
+        /// Location of the feed.
+        feed: String,
+        /// ETag with which the feed was served when it was seen there.
+        etag: Option<String>,
+        /// Time of the last change with which the feed was served.
+        last_modified: Option<String>,
+    },
 }
 
 /// The bytes of an item, and what is known of where they came from.
@@ -84,9 +93,23 @@ pub struct Origin {
     pub base: Option<String>,
     /// What else the source says.
     pub metadata: serde_json::Map<String, Value>,
+    /// Where there is more to read than the bytes, which stay what the document is known by.
+    pub rendition: Option<Rendition>,
 }
 
-/// What the catalog has of a page that was fetched before.
+/// Another form of a document: the Markdown that a page has of itself, the page that a post of a feed is a summary of.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rendition {
+    /// The bytes.
+    #[serde(with = "serde_bytes")]
+    pub bytes: Vec<u8>,
+    /// Where it was in the end.
+    pub url: String,
+    /// Content type as served.
+    pub content_type: Option<String>,
+}
+
+/// What the catalog has of a page or a feed that was fetched before; of a feed no hash, since its posts have theirs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     /// ETag it was served with.
@@ -146,7 +169,7 @@ pub struct SourceSpec {
     pub allowed_paths: Vec<String>,
     /// Hosts that may be talked to; empty: none.
     pub allowed_hosts: Vec<String>,
-    /// What is known of a page that was fetched before.
+    /// What is known of a page or feed that was fetched before.
     pub seen: Option<Seen>,
 }
 
@@ -161,6 +184,17 @@ pub struct Workspace {
     pub reference: Option<String>,
 }
 
+/// Names of files that hold a feed.
+const FEEDS: &[&str] = &["xml", "rss", "atom", "rdf", "json"];
+
+/// Whether a source is a feed: it shows its newest posts only, and a list of them when it changed.
+///
+/// So what is missing from it has not vanished, and what it does not list again has not either.
+pub fn is_feed(kind: SourceKind, location: &str) -> bool {
+    let named = || location.rsplit_once('.').is_some_and(|(_, end)| FEEDS.contains(&end.to_ascii_lowercase().as_str()));
+    kind == SourceKind::Blog && (is_url(location) || named())
+}
+
 /// Whether a location is a URL and not a path.
 pub fn is_url(location: &str) -> bool {
     location.split_once("://").is_some_and(|(scheme, _)| {
@@ -173,4 +207,24 @@ pub fn not_allowed(location: &str) -> Error {
     Error::new(Kind::Forbidden, format!("location \"{location}\" is not beneath an allowed path")).with_hint(
         "A superuser can add its folder to the list: ALTER SYSTEM SET pg_rag.allowed_paths = '/others,/folder'; SELECT pg_reload_conf();",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_feed_is_told_from_a_folder() {
+        for (location, feed) in [
+            ("https://example.org/", true),
+            ("/srv/feed.XML", true),
+            ("/srv/blog.d/feed.json", true),
+            ("/srv/posts", false),
+            ("/srv/blog.xml/posts", false),
+            ("/srv/post.md", false),
+        ] {
+            assert_eq!(is_feed(SourceKind::Blog, location), feed, "{location}");
+        }
+        assert!(!is_feed(SourceKind::Html, "https://example.org/feed.xml"));
+    }
 }

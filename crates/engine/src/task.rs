@@ -146,11 +146,18 @@ impl Task {
             Task::Fetch { source, item, .. } => match item.place {
                 Place::Record { length, .. } => length.min(source.options.limits.max_document_bytes) + ENVELOPE,
                 Place::Member { .. } => item.size.min(source.options.limits.max_document_bytes) + ENVELOPE,
-                Place::File { .. } | Place::Blob { .. } | Place::Url { .. } => {
+                Place::File { .. } | Place::Blob { .. } => {
                     source.options.limits.max_document_bytes.saturating_add(ENVELOPE)
                 }
+                // A page may come with another form of it, and a post with the page that it tells of.
+                Place::Url { .. } | Place::Entry { .. } => {
+                    source.options.limits.max_document_bytes.saturating_mul(2).saturating_add(ENVELOPE)
+                }
             },
-            Task::Parse { content, .. } => PARSED_BASE + PARSED_FACTOR.saturating_mul(content.bytes.len() as u64),
+            Task::Parse { content, .. } => {
+                let rendition = content.origin.rendition.as_ref().map_or(0, |rendition| rendition.bytes.len());
+                PARSED_BASE + PARSED_FACTOR.saturating_mul((content.bytes.len() + rendition) as u64)
+            }
         };
         wanted.min(MAX_FRAME as u64)
     }

@@ -153,14 +153,16 @@ impl Pool {
         let workspace = clone.map(|held| held.workspace.clone());
         let fit = Fit::acquire(source, workspace.as_ref());
         let fetch = Task::Fetch { source: source.clone(), item: item.clone(), workspace };
-        let content = match self.make(Turn::Fetch, fit, &fetch, &mut budget, peer)? {
+        let mut content = match self.make(Turn::Fetch, fit, &fetch, &mut budget, peer)? {
             None => return Ok(None),
             Some(Ok(Said::Content(content))) => content,
             Some(Ok(_)) => return Ok(Some(failed(&item.uri, out_of_turn(&fetch)))),
             Some(Err(error)) => return Ok(Some(failed(&item.uri, error))),
         };
+        let rendition = content.origin.rendition.take();
         let (kind, options, uri, origin) =
             (source.kind, source.options.clone(), item.uri.clone(), content.origin.clone());
+        content.origin.rendition = rendition;
         let read = self.document(&Task::Parse { kind, options, uri, content, given: None }, model, budget, peer)?;
         Ok(read.map(|reply| match reply {
             Reply::Document(Ok(document)) => Reply::Document(Ok(Box::new(rag_ingest::with_origin(*document, &origin)))),

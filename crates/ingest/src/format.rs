@@ -7,9 +7,9 @@
 //! how a format is parsed: [`crate::parse::parse`] does.
 
 use crate::parse::code::Language;
-use crate::parse::package;
+use crate::parse::{entry, package};
 use crate::text;
-use rag_core::source::SourceKind;
+use rag_core::source::{Content, SourceKind};
 use serde_json::{Map, Value};
 
 /// A format.
@@ -41,6 +41,8 @@ pub enum Format {
     Epub,
     /// PDF.
     Pdf,
+    /// A post of a feed.
+    Entry,
 }
 
 /// Extensions of names, without the dot and in lower case, and what files so named are.
@@ -75,6 +77,18 @@ impl Format {
     /// its name and content.
     pub fn of_item(kind: SourceKind, path: &str, content: &[u8]) -> Self {
         Self::of_kind(kind).unwrap_or_else(|| Self::of_file(path, content))
+    }
+
+    /// The format of what was acquired. A page of the web is Markdown when its server says so, and a post of a feed comes as
+    /// such from where feeds are read.
+    pub fn of_content(kind: SourceKind, path: &str, content: &Content) -> Self {
+        let served = content.origin.content_type.as_deref().unwrap_or_default();
+        let served = served.split(';').next().unwrap_or_default().trim();
+        match kind {
+            SourceKind::Blog if served == entry::MEDIA_TYPE => Self::Entry,
+            SourceKind::Html | SourceKind::Article if served.eq_ignore_ascii_case("text/markdown") => Self::Markdown,
+            _ => Self::of_item(kind, path, &content.bytes),
+        }
     }
 
     /// The one format of all documents of a kind, if it has one.
@@ -147,7 +161,7 @@ impl Format {
             return Format::Pdf;
         }
         let head = text::repair(&content[..content.len().min(LOOK)]).text;
-        if looks_like_html(&head) {
+        if Self::looks_like_html(&head) {
             return Format::Html;
         }
         let mut lines = head.lines().filter(|line| !line.trim().is_empty());
@@ -164,11 +178,21 @@ impl Format {
         named.unwrap_or(if looks_like_markdown(&head) { Format::Markdown } else { Format::Text })
     }
 
+    /// Whether it begins as a page does.
+    pub fn looks_like_html(head: &str) -> bool {
+        let start = head.trim_start();
+        let begins = |with: &str| start.get(..with.len()).is_some_and(|s| s.eq_ignore_ascii_case(with));
+        begins("<!doctype html")
+            || begins("<html")
+            || (begins("<?xml") && head.contains("http://www.w3.org/1999/xhtml"))
+    }
+
     /// The kind of source that such a file alone would be.
     pub fn kind(self) -> SourceKind {
         match self {
             Format::Text => SourceKind::Text,
             Format::Markdown => SourceKind::Markdown,
+            Format::Entry => SourceKind::Blog,
             Format::Record => SourceKind::Jsonl,
             Format::Code => SourceKind::Code,
             Format::Config => SourceKind::Config,
@@ -182,13 +206,6 @@ impl Format {
             Format::Pdf => SourceKind::Pdf,
         }
     }
-}
-
-/// Whether it begins as a page does.
-fn looks_like_html(head: &str) -> bool {
-    let start = head.trim_start();
-    let begins = |with: &str| start.get(..with.len()).is_some_and(|s| s.eq_ignore_ascii_case(with));
-    begins("<!doctype html") || begins("<html") || (begins("<?xml") && head.contains("http://www.w3.org/1999/xhtml"))
 }
 
 /// Whether an ATX heading, a labelled fence or front matter is among the first lines.

@@ -91,7 +91,7 @@ pub fn parse_listed(
 ) -> std::result::Result<Document, Failure> {
     let origin = &content.origin;
     let name = origin.path.as_deref().unwrap_or(uri);
-    let format = Format::of_item(kind, name, &content.bytes);
+    let format = Format::of_content(kind, name, content);
     let built = document::build(format, options, uri, &content.bytes, origin, &origin.metadata, counter);
     built.map(|document| with_origin(document, origin)).map_err(|error| Failure { uri: uri.to_owned(), error })
 }

@@ -9,8 +9,9 @@ use invariants::{check, counters};
 use proptest::prelude::*;
 use rag_core::document::{Chunk, Document};
 use rag_core::error::{Error, Kind};
-use rag_core::source::{Chunking, Secret, SourceKind, SourceOptions};
+use rag_core::source::{Chunking, Secret, SourceKind, SourceOptions, SourceSpec};
 use rag_core::tokens::WordCounter;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
 
@@ -131,6 +132,74 @@ fn a_password_opens_and_its_absence_is_said() {
     for word in ["sesame", "owner"] {
         let document = parse(&locked, &options(Some(word))).expect("the word");
         assert_eq!(document.text, "Encrypted, and open to who knows the word.\n");
+    }
+}
+
+/// Texts of the documents of a source and messages of what failed.
+fn ingest(kind: SourceKind, location: &Path, options: &Value) -> (Vec<String>, Vec<String>) {
+    let spec = SourceSpec {
+        kind,
+        location: location.to_str().expect("UTF-8").to_owned(),
+        options: SourceOptions::parse(kind, options).expect("options"),
+        allowed_paths: vec![location.parent().expect("a folder").to_str().expect("UTF-8").to_owned()],
+        allowed_hosts: Vec::new(),
+        seen: None,
+    };
+    let (mut texts, mut failed) = (Vec::new(), Vec::new());
+    let counter = WordCounter { window: 254 };
+    rag_ingest::list(&spec, &mut |items, failures| {
+        failed.extend(failures.into_iter().map(|failure| failure.error.message));
+        for item in &items {
+            match rag_ingest::read(&spec, item, &counter) {
+                Ok(document) => texts.push(document.text),
+                Err(failure) => failed.push(failure.error.message),
+            }
+        }
+        Ok(())
+    })
+    .expect("lists");
+    (texts, failed)
+}
+
+#[test]
+fn a_password_reaches_what_lies_in_a_folder_an_archive_or_a_repository() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let papers = folder.path().join("papers");
+    std::fs::create_dir(&papers).expect("a folder");
+    let mut archive = tar::Builder::new(Vec::new());
+    for name in ["locked.pdf", "open.pdf"] {
+        let bytes = fixture(name);
+        std::fs::write(papers.join(name), &bytes).expect("a file");
+        let mut header = tar::Header::new_ustar();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, name, bytes.as_slice()).expect("a member");
+    }
+    let packed = folder.path().join("papers.tar");
+    std::fs::write(&packed, archive.into_inner().expect("an archive")).expect("a file");
+    let mut places = vec![(SourceKind::Pdf, papers.clone()), (SourceKind::Zip, packed)];
+    let git = |arguments: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        git.current_dir(&papers).args(["-c", "user.name=T", "-c", "user.email=t@example.org"]).args(arguments);
+        git.env("GIT_CONFIG_NOSYSTEM", "1").env("HOME", "/nonexistent").output().is_ok_and(|done| done.status.success())
+    };
+    match git(&["init", "-q"]) && git(&["add", "."]) && git(&["commit", "-qm", "papers"]) {
+        true => places.push((SourceKind::Git, papers.clone())),
+        false => eprintln!("skipped: git is not installed"),
+    }
+    let (open, locked) = ("Encrypted, and open to everybody.\n", "Encrypted, and open to who knows the word.\n");
+    for (kind, place) in places {
+        let (texts, failed) = ingest(kind, &place, &json!({"password": "sesame"}));
+        assert_eq!((texts, failed), (vec![locked.to_owned(), open.to_owned()], vec![]), "{kind:?}");
+        for (options, message) in [
+            (json!({}), "PDF is encrypted and needs a password"),
+            (json!({"password": "simsim"}), "PDF is encrypted and option \"password\" is not its password"),
+        ] {
+            let (texts, failed) = ingest(kind, &place, &options);
+            assert_eq!((texts, failed), (vec![open.to_owned()], vec![message.to_owned()]), "{kind:?}");
+        }
+        let (texts, failed) = ingest(kind, &place, &json!({"password": "sesame", "limits": {"max_pages": 1}}));
+        assert_eq!((texts.len(), failed.len()), (2, 0), "{kind:?}");
     }
 }
 

@@ -4,47 +4,16 @@
 // Clippy's leave for tests does not reach the functions that tests share.
 #![allow(clippy::expect_used, clippy::panic)]
 
-use rag_core::error::{Error, Kind, Result};
+mod local;
+
+use local::{COUNTER, list, reply, serve};
+use rag_core::error::{Error, Kind};
 use rag_core::provenance::ContentHash;
-use rag_core::source::{Item, Seen, SourceKind, SourceOptions, SourceSpec};
-use rag_core::tokens::WordCounter;
+use rag_core::source::{Seen, SourceKind, SourceOptions, SourceSpec};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
-
-const COUNTER: WordCounter = WordCounter { window: 254 };
-
-/// A server that answers each request by its path and headers, in threads that end with the test.
-fn serve(answer: fn(&str, &[String], &mut TcpStream)) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("port");
-    let address = listener.local_addr().expect("address").to_string();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            std::thread::spawn(move || {
-                let mut reader = BufReader::new(stream.try_clone().expect("clone"));
-                let mut lines = Vec::new();
-                loop {
-                    let mut line = String::new();
-                    if reader.read_line(&mut line).unwrap_or(0) == 0 || line.trim().is_empty() {
-                        break;
-                    }
-                    lines.push(line.trim().to_owned());
-                }
-                let path = lines.first().and_then(|l| l.split(' ').nth(1)).unwrap_or("/").to_owned();
-                let mut stream = stream;
-                answer(&path, &lines, &mut stream);
-            });
-        }
-    });
-    address
-}
-
-fn reply(stream: &mut TcpStream, status: &str, headers: &[&str], body: &[u8]) {
-    let mut head = format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
-    headers.iter().for_each(|header| head.push_str(&format!("{header}\r\n")));
-    let _ = stream.write_all(format!("{head}\r\n").as_bytes()).and_then(|()| stream.write_all(body));
-}
 
 fn redirect(stream: &mut TcpStream, to: &str) {
     reply(stream, "302 Found", &[&format!("Location: {to}")], b"");
@@ -90,6 +59,12 @@ fn site(path: &str, lines: &[String], stream: &mut TcpStream) {
                 }
             }
         }
+        "/chunks" => {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+            let chunk = [&b"10000\r\n"[..], &[b'x'; 65536], b"\r\n"].concat();
+            while stream.write_all(&chunk).is_ok() {}
+        }
+        "/unasked" => reply(stream, "304 Not Modified", &[], b""),
         "/silent" => std::thread::sleep(Duration::from_secs(30)),
         "/head" => {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n");
@@ -137,16 +112,6 @@ fn spec(location: &str, hosts: &[&str], limits: &Value) -> SourceSpec {
         allowed_hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
         seen: None,
     }
-}
-
-fn list(spec: &SourceSpec) -> Result<Vec<Item>> {
-    let mut items = Vec::new();
-    rag_ingest::list(spec, &mut |more, failures| {
-        assert!(failures.is_empty(), "{failures:?}");
-        items.extend(more);
-        Ok(())
-    })?;
-    Ok(items)
 }
 
 fn refused(address: &str, path: &str) -> Error {
@@ -217,7 +182,7 @@ fn a_redirect_leads_nowhere_that_a_first_url_could_not() {
 #[test]
 fn limits_of_size_and_time_hold() {
     let address = serve(site);
-    for path in ["/announced", "/endless", "/bomb"] {
+    for path in ["/announced", "/endless", "/chunks", "/bomb"] {
         let started = Instant::now();
         let error = refused(&address, path);
         assert_eq!(error.kind, Kind::LimitExceeded, "{path}: {error:?}");
@@ -240,6 +205,7 @@ fn what_a_server_gets_wrong_is_an_error() {
     {
         assert_eq!(refused(&address, path).kind, kind, "{path}");
     }
+    assert_eq!(refused(&address, "/unasked").message, format!("\"http://{address}/unasked\" redirects to nowhere"));
     let nobody = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").to_string();
     assert_eq!(refused(&nobody, "/").kind, Kind::Io);
     let error = list(&spec("gopher://example.org/", &["example.org"], &json!({}))).expect_err("refused");

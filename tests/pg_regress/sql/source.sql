@@ -8,6 +8,9 @@ SELECT rag.add_source('a', 'markdwon', '/srv/notes');
 SELECT rag.add_source('a', 'table', '/srv/notes');
 SELECT rag.add_source('a', 'inline', '/srv/notes');
 SELECT rag.add_source('a', 'markdown', 'notes');
+-- a URL of a kind that is never read from one is refused here and not by a sync
+SELECT rag.add_source('a', 'zip', 'https://example.org/docs.zip');
+SELECT rag.add_source('a', 'jsonl', 'https://example.org/records.jsonl');
 SELECT rag.add_source('a', 'markdown', '/srv/notes', '{"chunk_token": 3}');
 SELECT rag.add_source('a', 'markdown', '/srv/notes', '{"chunk_tokens": 3}');
 SELECT rag.add_source('a', 'markdown', '/srv/notes', '{"keep_raw": true}');
@@ -24,6 +27,10 @@ SELECT name, location, enabled, options, text_search_config, project, authority 
 SELECT rag.alter_source('notes', options => '{"chunking": "sentences"}');
 SELECT rag.alter_source('note', enabled => true);
 CALL rag.sync('notes');
+SELECT rag.add_source('packed', 'zip', '/srv/docs.zip') > 0 AS added;
+SELECT rag.alter_source('packed', location => 'https://example.org/docs.zip');
+SELECT name, location FROM rag.sources WHERE name = 'packed';
+SELECT rag.drop_source('packed');
 SELECT rag.drop_source('notes');
 SELECT rag.drop_source('notes');
 

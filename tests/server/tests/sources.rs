@@ -144,6 +144,76 @@ fn a_repository_on_a_server_is_cloned_and_again_when_it_moves() -> TestResult {
     })
 }
 
+static FEED: AtomicUsize = AtomicUsize::new(0);
+
+/// A server of a feed that drops its oldest post when it gets a new one.
+fn feed() -> TestResult<String> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?.to_string();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut request = vec![0; 8192];
+            let read = stream.read(&mut request).unwrap_or(0);
+            let request = String::from_utf8_lossy(&request[..read]).to_lowercase();
+            let version = FEED.load(Ordering::SeqCst);
+            let answer = if request.contains(&format!("if-none-match: \"f{version}\"")) {
+                "HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n".to_owned()
+            } else {
+                let post = |n: usize, word: &str| {
+                    format!(
+                        "<item><title>Post {n}</title><link>/posts/{n}</link><guid>g{n}</guid><description>All about {word}.</description></item>"
+                    )
+                };
+                let posts = match version {
+                    0 => post(1, "anchors") + &post(2, "beacons"),
+                    _ => post(2, "beacons") + &post(3, "capstans"),
+                };
+                let body = format!("<rss version=\"2.0\"><channel><title>Harbour</title>{posts}</channel></rss>");
+                let length = body.len();
+                format!(
+                    "HTTP/1.1 200 OK\r\nConnection: close\r\nETag: \"f{version}\"\r\nContent-Length: {length}\r\n\r\n{body}"
+                )
+            };
+            let answer = match request.starts_with("get /posts/") {
+                true => "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_owned(),
+                false => answer,
+            };
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    Ok(address)
+}
+
+#[test]
+fn a_feed_keeps_the_posts_that_it_shows_no_more() -> TestResult {
+    with_cluster(&[], |cluster| {
+        let address = feed()?;
+        let url = format!("http://{address}/feed");
+        let mut client = cluster.connect()?;
+        client.batch_execute(&format!("SET pg_rag.allowed_hosts = '{address}'"))?;
+        client.execute("SELECT rag.add_source('harbour', 'blog', $1)", &[&url])?;
+        assert_eq!(sync(&mut client, "harbour")?, [2, 0, 0, 0, 0]);
+        assert_eq!(sync(&mut client, "harbour")?, [0, 0, 2, 0, 0], "as it was seen");
+        // As it was seen, and yet its posts are to be read with other options.
+        client.execute("SELECT rag.alter_source('harbour', options => $1)", &[&json!({"chunk_tokens": 100})])?;
+        assert_eq!(sync(&mut client, "harbour")?, [0, 2, 0, 0, 0]);
+        FEED.store(1, Ordering::SeqCst);
+        assert_eq!(sync(&mut client, "harbour")?, [1, 0, 1, 0, 0]);
+        let sql = "SELECT external_id, metadata ->> 'summary' FROM rag.documents WHERE source = 'harbour' ORDER BY 1";
+        let posts: Vec<(String, String)> = client.query(sql, &[])?.iter().map(|r| (r.get(0), r.get(1))).collect();
+        assert_eq!(posts.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["g1", "g2", "g3"]);
+        assert!(posts.iter().all(|(_, why)| why.ends_with(" was answered by status 404")), "{posts:?}");
+        let row = client.query_one("SELECT uri, title FROM rag.search('anchors', 1, mode => 'bm25')", &[])?;
+        assert_eq!(row.get::<_, String>(0), format!("http://{address}/posts/1"));
+        assert_eq!(row.get::<_, Option<String>>(1).as_deref(), Some("Post 1"));
+        // Another feed takes its place, and its posts go.
+        let other = format!("http://{address}/other");
+        client.execute("SELECT rag.alter_source('harbour', $1)", &[&other])?;
+        assert_eq!(sync(&mut client, "harbour")?, [0, 2, 0, 1, 0]);
+        Ok(())
+    })
+}
+
 static ASKED: AtomicUsize = AtomicUsize::new(0);
 static UNCHANGED: AtomicUsize = AtomicUsize::new(0);
 

@@ -35,7 +35,7 @@ pub enum SourceKind {
     Forum,
     /// Work items as JSON records: a file.
     Issues,
-    /// Posts in Markdown: a folder or a file.
+    /// Posts: a folder or a file of Markdown, or a feed.
     Blog,
     /// Transcripts of recordings (SRT, VTT, JSON): a file or a folder, or recordings as JSON records.
     Transcript,
@@ -99,14 +99,21 @@ impl SourceKind {
         matches!(self, SourceKind::Zip | SourceKind::Git)
     }
 
-    /// Whether one document of this kind can be fetched from a URL.
+    /// Whether what is fetched from a URL is one document of this kind.
     pub fn is_of_pages(self) -> bool {
-        !self.is_of_records() && !self.is_of_many_formats()
+        !self.is_of_records() && !self.is_of_many_formats() && self != SourceKind::Blog
     }
 
-    /// Whether a source of this kind can be at a URL: a page is fetched, a repository is cloned.
+    /// Whether the location of a source of this kind may be a URL: of a page, of a feed, of a repository.
     pub fn is_read_from_url(self) -> bool {
-        self.is_of_pages() || self == SourceKind::Git
+        self.is_of_pages() || matches!(self, SourceKind::Blog | SourceKind::Git)
+    }
+
+    /// The error for a URL as the location of a kind that is not read from one.
+    pub fn not_from_url(self) -> Error {
+        let kinds: Vec<&str> = Self::ALL.into_iter().filter(|k| k.is_read_from_url()).map(Self::name).collect();
+        Error::unsupported(format!("a source of kind \"{}\" is not read from a URL", self.name()))
+            .with_hint(format!("Save it on the server and give its path. Read from URLs: {}.", kinds.join(", ")))
     }
 
     /// Tokens repeated between chunks when the user says nothing.
@@ -179,10 +186,15 @@ mod tests {
     }
 
     #[test]
-    fn pages_and_repositories_are_read_from_a_url() {
-        let elsewhere: Vec<&str> =
+    fn records_and_archives_are_not_read_from_urls() {
+        let refused: Vec<&str> =
             SourceKind::ALL.into_iter().filter(|kind| !kind.is_read_from_url()).map(SourceKind::name).collect();
-        assert_eq!(elsewhere, ["zip", "forum", "issues", "jsonl"]);
+        assert_eq!(refused, ["zip", "forum", "issues", "jsonl"]);
+        let error = SourceKind::Zip.not_from_url();
+        assert_eq!(error.kind, Kind::Unsupported);
+        assert_eq!(error.message, "a source of kind \"zip\" is not read from a URL");
+        let hint = error.hint.expect("a hint");
+        assert!(hint.ends_with("html, article, docx, epub, git, blog, transcript."), "{hint}");
     }
 
     #[test]

@@ -264,7 +264,7 @@ fn parse_fields(value: &Value) -> Result<FieldMap> {
 
 /// The message never says what was given.
 fn parse_password(kind: SourceKind, value: &Value) -> Result<Secret> {
-    if !matches!(kind, SourceKind::Pdf | SourceKind::Zip) {
+    if kind != SourceKind::Pdf && !kind.is_of_many_formats() {
         return Err(Error::invalid(format!("option \"password\" does not apply to kind \"{}\"", kind.name())));
     }
     let text = value.as_str().ok_or_else(|| Error::invalid("\"password\" must be a string"))?;
@@ -401,6 +401,11 @@ mod tests {
         assert_eq!(parsed.limits.max_pages, 3);
         assert_eq!(parsed.password.as_ref().map(Secret::reveal), Some("hunter2"));
         assert!(!format!("{parsed:?}").contains("hunter2"));
+        // A PDF may lie in an archive or a repository, too.
+        for kind in [SourceKind::Zip, SourceKind::Git] {
+            let parsed = SourceOptions::parse(kind, &options).expect("options");
+            assert_eq!(parsed.password.as_ref().map(Secret::reveal), Some("hunter2"));
+        }
         let error = SourceOptions::parse(SourceKind::Pdf, &json!({"password": 1234})).expect_err("no string");
         assert_eq!(error.message, "\"password\" must be a string");
         for options in [json!({"password": "x"}), json!({"limits": {"max_pages": 3}})] {

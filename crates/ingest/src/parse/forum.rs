@@ -19,6 +19,26 @@ pub const ROLE: &str = "evidence";
 const VOTES: &[&str] = &["votes", "score", "like_count", "points", "upvotes", "vote_count"];
 const ACCEPTED: &[&str] = &["accepted", "is_accepted", "accepted_answer"];
 
+/// What a topic of Discourse says about its page and about other topics.
+const OF_THE_PAGE: &[&str] = &[
+    "accepted_answer",
+    "actions_summary",
+    "bookmarks",
+    "chunk_size",
+    "current_post_number",
+    "details",
+    "draft",
+    "draft_key",
+    "draft_sequence",
+    "highest_post_number",
+    "message_bus_last_id",
+    "suggested_topics",
+    "related_topics",
+    "thumbnails",
+    "timeline_lookup",
+    "topic_timer",
+];
+
 /// Comments of comments are as deep as JSON may be; no deeper than this are they told apart.
 const MAX_DEPTH: usize = 16;
 
@@ -26,10 +46,11 @@ const MAX_DEPTH: usize = 16;
 pub fn parse(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
     let (mut thread, repaired_bytes) = post::object(bytes, "thread")?;
     let external_id = record::key_only(bytes, &options.fields)?;
+    let topic = thread.contains_key("post_stream");
     let (question, answers) = question_and_answers(&mut thread);
     let title = text_of(&thread, TITLES).or_else(|| text_of(question.as_object()?, TITLES));
     let mut posts = Vec::new();
-    let mut body = post::body_of(&question);
+    let mut body = post::body_of(&question)?;
     if body.trim().is_empty() {
         // A question that is all in its title is found by it.
         body = title.clone().unwrap_or_default();
@@ -44,6 +65,8 @@ pub fn parse(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
     let accepted =
         first(&thread, &["accepted_answer_id"]).or_else(|| first(question.as_object()?, &["accepted_answer_id"]));
     let accepted = accepted.and_then(metadata::scalar);
+    // Discourse names the answer by its number in the topic, and says so once more on the post itself when it is allowed to.
+    let solution = thread.get("accepted_answer").and_then(|answer| metadata::scalar(answer.get("post_number")?));
     let own = question.as_object().cloned().unwrap_or_default();
     let mut first_post = written("question", body, &own, None);
     note(&mut first_post.metadata, "answers", Some(answers.len()));
@@ -53,22 +76,24 @@ pub fn parse(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
     }
     let context = first_post.text.clone();
     posts.push(first_post);
-    comments(&own, &context, 0, &mut posts);
+    comments(&own, &context, 0, &mut posts)?;
     for answer in &answers {
         let object = answer.as_object().cloned().unwrap_or_default();
-        let body = post::body_of(answer);
+        let body = post::body_of(answer)?;
         let mut posted = written("answer", body.clone(), &object, asked.clone());
         let stated = first(&object, ACCEPTED).and_then(Value::as_bool);
         let chosen = accepted.as_ref().map(|id| text_of(&object, IDS).as_ref() == Some(id));
-        note(&mut posted.metadata, "accepted", stated.or(chosen));
+        let solved = solution.as_ref().map(|number| text_of(&object, &["post_number"]).as_ref() == Some(number));
+        note(&mut posted.metadata, "accepted", stated.filter(|_| solved != Some(true)).or(solved).or(chosen));
         posts.push(posted);
-        comments(&object, &body, 0, &mut posts);
+        comments(&object, &body, 0, &mut posts)?;
     }
     let mut parsed = Parsed { repaired_bytes, external_id, role: Some(ROLE.to_owned()), ..Parsed::default() };
     post::assemble(posts, &mut parsed)?;
     let taken = ["accepted_answer_id", "comments", "replies", "body", "cooked", "body_html", "title", "post_stream"];
     let said = thread.into_iter().filter(|(name, value)| {
         let about_the_question = taken.contains(&name.as_str())
+            || (topic && OF_THE_PAGE.contains(&name.as_str()))
             || [KEYS, TITLES, post::AUTHORS, CREATED].iter().any(|names| names.contains(&name.as_str()))
             || (own.get(name) == Some(value) && (VOTES.contains(&name.as_str()) || value.is_object()));
         !about_the_question && !is_text(name)
@@ -124,19 +149,20 @@ fn written(what: &str, text: String, object: &Object, context: Option<String>) -
 }
 
 /// Appends the comments on a post.
-fn comments(on: &Object, text: &str, depth: usize, posts: &mut Vec<Post>) {
+fn comments(on: &Object, text: &str, depth: usize, posts: &mut Vec<Post>) -> Result<()> {
     if depth > MAX_DEPTH {
-        return;
+        return Ok(());
     }
     let context = post::context_of(text);
     // What answers a thread is no comment on its first post.
     let replies: &[Value] = if depth == 0 && on.contains_key("title") { &[] } else { list(on, "replies") };
     for comment in list(on, "comments").iter().chain(replies) {
         let object = comment.as_object().cloned().unwrap_or_default();
-        let body = post::body_of(comment);
+        let body = post::body_of(comment)?;
         posts.push(written("comment", body.clone(), &object, context.clone()));
-        comments(&object, &body, depth + 1, posts);
+        comments(&object, &body, depth + 1, posts)?;
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -216,6 +242,32 @@ mod tests {
         assert_eq!(said(&parsed), [(Some("ann"), "q", None), (Some("bob"), "a", Some("q"))]);
         assert_eq!(parsed.structure.parts[1].metadata["accepted"], json!(true));
         assert_eq!(Value::Object(parsed.metadata), json!({"views": 9}));
+    }
+
+    #[test]
+    fn the_solution_of_a_topic_of_discourse() {
+        let accepted = |answer: Value, first: Value, second: Value| {
+            let parsed = read(json!({
+                "id": 5, "title": "T", "category_id": 3, "accepted_answer": answer, "has_accepted_answer": true,
+                "suggested_topics": [{"id": 6, "title": "Another"}], "details": {"participants": [{"username": "ann"}]},
+                "timeline_lookup": [[1, 2]], "post_stream": {"stream": [50, 51, 52], "posts": [
+                    {"id": 50, "post_number": 1, "username": "ann", "cooked": "<p>q</p>", "topic_accepted_answer": true},
+                    {"id": 51, "post_number": 2, "username": "bob", "cooked": "<p>a</p>", "accepted_answer": first},
+                    {"id": 60, "post_number": 3, "post_type": 3, "action_code": "closed.enabled", "cooked": ""},
+                    {"id": 52, "post_number": 4, "username": "cy", "cooked": "<p>b</p>", "accepted_answer": second}
+                ]}
+            }));
+            assert_eq!(Value::Object(parsed.metadata), json!({"category_id": 3, "has_accepted_answer": true}));
+            let parts = parsed.structure.parts.iter();
+            parts.map(|p| p.metadata.get("accepted").and_then(Value::as_bool)).collect::<Vec<_>>()
+        };
+        let solution = json!({"post_number": 4, "username": "cy", "excerpt": "b", "accepter_username": "ann"});
+        assert_eq!(accepted(solution.clone(), Value::Null, Value::Null), [None, Some(false), Some(true)]);
+        assert_eq!(accepted(solution.clone(), json!(false), json!(true)), [None, Some(false), Some(true)]);
+        // A post from before the answer was chosen.
+        assert_eq!(accepted(solution, json!(false), json!(false)), [None, Some(false), Some(true)]);
+        assert_eq!(accepted(Value::Null, json!(false), json!(true)), [None, Some(false), Some(true)]);
+        assert_eq!(accepted(Value::Null, Value::Null, Value::Null), [None, None, None]);
     }
 
     #[test]

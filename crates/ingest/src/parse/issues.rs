@@ -27,7 +27,7 @@ pub fn parse(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
         });
     }
     let title = text_of(&issue, TITLES);
-    let mut description = post::text_in(&issue);
+    let mut description = post::text_in(&issue)?;
     if description.trim().is_empty() {
         description = title.clone().unwrap_or_default();
     }
@@ -43,7 +43,7 @@ pub fn parse(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
     for comment in &comments {
         let object = comment.as_object().cloned().unwrap_or_default();
         if object.get("system") != Some(&Value::Bool(true)) {
-            posts.push(written("comment", post::body_of(comment), &object));
+            posts.push(written("comment", post::body_of(comment)?, &object));
             posts.extend(list(&object, "attachments").iter().filter_map(attached));
         }
     }

@@ -6,9 +6,12 @@
 //! are off, because it finds them anywhere and not only at the start: a text between two thematic breaks would
 //! vanish. [`super::metadata`] takes front matter off before.
 
+use super::html::encoding;
 use super::{Block, BlockKind, Heading, Parsed, Structure, metadata};
+use crate::format::Format;
 use crate::text;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+use rag_core::error::{Error, Kind, Result};
 use std::ops::Range;
 
 /// Blocks nested deeper than this are text of the block around them; bounds every recursion over the tree.
@@ -17,6 +20,17 @@ const MAX_DEPTH: usize = 24;
 /// Longest text of a heading in characters: it is repeated in every chunk of its section. The heading itself stays whole
 /// in the content.
 const MAX_HEADING: usize = 500;
+
+/// Parses Markdown that was served with a content type, or came without one. A page of HTML in its place is refused.
+pub fn served(bytes: &[u8], content_type: Option<&str>) -> Result<Parsed> {
+    let text = encoding::utf8(bytes, content_type);
+    let is_html = content_type.is_some_and(|served| served.to_ascii_lowercase().starts_with("text/html"));
+    if is_html && Format::looks_like_html(&String::from_utf8_lossy(&text[..text.len().min(1024)])) {
+        return Err(Error::new(Kind::BadContent, "content is a page of HTML and no Markdown")
+            .with_hint("Add it as a source of kind \"article\" or \"html\", or give the URL of the Markdown itself."));
+    }
+    Ok(parse(&text))
+}
 
 /// Parses a Markdown file with its front matter.
 pub fn parse(bytes: &[u8]) -> Parsed {

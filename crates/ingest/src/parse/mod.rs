@@ -10,10 +10,10 @@ pub mod code;
 pub mod compose;
 pub mod config;
 pub mod docx;
+pub mod entry;
 pub mod epub;
 pub mod forum;
 pub mod html;
-mod html_text;
 pub mod issues;
 pub mod markdown;
 pub mod metadata;
@@ -167,19 +167,21 @@ impl Structure {
 
 /// Parses the bytes of one document; `path` is what its name may tell.
 pub fn parse(format: Format, path: &str, bytes: &[u8], options: &SourceOptions, origin: &Origin) -> Result<Parsed> {
-    let served = origin.content_type.as_deref();
     let base = origin.base.as_deref().and_then(|base| url::Url::parse(base).ok());
+    let content_type = origin.content_type.as_deref();
+    let served = html::Served { content_type, url: base.as_ref(), rendition: origin.rendition.as_ref() };
     Ok(match format {
-        Format::Text => plain::parse(bytes, options),
-        Format::Markdown => markdown::parse(bytes),
+        Format::Text => plain::parse(&html::encoding::utf8(bytes, content_type), options),
+        Format::Markdown => markdown::served(bytes, content_type)?,
+        Format::Entry => entry::parse(bytes, origin)?,
         Format::Record => record::document(bytes, options)?,
         Format::Code => code::parse(path, bytes),
         Format::Config => config::parse(path, bytes, options),
         Format::Forum => forum::parse(bytes, options)?,
         Format::Issues => issues::parse(bytes, options)?,
         Format::Transcript => transcript::parse(bytes, options)?,
-        Format::Html => html::page(bytes, served, base.as_ref(), html::Reading::Whole)?,
-        Format::Article => html::page(bytes, served, base.as_ref(), html::Reading::Article)?,
+        Format::Html => html::page(bytes, served, html::Reading::Whole)?,
+        Format::Article => html::page(bytes, served, html::Reading::Article)?,
         Format::Docx => docx::parse(bytes)?,
         Format::Epub => epub::parse(bytes)?,
         Format::Pdf => pdf::parse(bytes, options)?,

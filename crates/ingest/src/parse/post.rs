@@ -7,7 +7,7 @@
 //! but in the facts and metadata of its part, so that a renamed author changes no chunk's text. Texts are Markdown.
 
 use super::metadata::{rfc3339, scalar};
-use super::{Parsed, Part, Structure, html_text, markdown};
+use super::{Parsed, Part, Structure, html, markdown};
 use crate::text::{map_without_nul, repair, value_without_nul, without_nul};
 use rag_core::document::Facts;
 use rag_core::error::{Error, Kind, Result};
@@ -66,21 +66,58 @@ pub fn text_of(object: &Object, names: &[&str]) -> Option<String> {
 }
 
 /// What was written in a post, which may be nothing but its text.
-pub fn body_of(value: &Value) -> String {
+pub fn body_of(value: &Value) -> Result<String> {
     match value {
         Value::Object(object) => text_in(object),
-        other => scalar(other).unwrap_or_default(),
+        other => Ok(scalar(other).unwrap_or_default()),
     }
 }
 
-/// What was written in a post.
-pub fn text_in(object: &Object) -> String {
+/// What was written in a post, as Markdown. Fails for HTML with more elements than are read.
+pub fn text_in(object: &Object) -> Result<String> {
     let mut texts = TEXTS.iter().filter_map(|name| object.get(*name)?.as_str().map(|text| (*name, text)));
     let Some((name, text)) = texts.find(|(_, text)| !text.trim().is_empty()) else {
-        return String::new();
+        return Ok(String::new());
     };
-    let html = matches!(name, "cooked" | "body_html") || (name == "body" && html_text::is_html(text));
-    if html { html_text::markdown(text) } else { text.to_owned() }
+    if matches!(name, "cooked" | "body_html") || (name == "body" && is_html(text)) {
+        return html::snippet(text, None);
+    }
+    Ok(text.to_owned())
+}
+
+/// Whether a text is HTML: it begins with an element that forums write.
+fn is_html(text: &str) -> bool {
+    const BEGINNINGS: &[&str] = &[
+        "p",
+        "pre",
+        "div",
+        "ul",
+        "ol",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "blockquote",
+        "a",
+        "code",
+        "strong",
+        "em",
+        "b",
+        "i",
+        "img",
+        "table",
+        "aside",
+        "details",
+        "span",
+        "hr",
+        "br",
+    ];
+    let Some(rest) = text.trim_start().strip_prefix('<') else {
+        return false;
+    };
+    let name: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
+    let ends = rest[name.len()..].starts_with(['>', ' ', '/', '\n']);
+    ends && BEGINNINGS.contains(&name.to_ascii_lowercase().as_str())
 }
 
 /// Who wrote something: a name, or an object with one.
@@ -190,4 +227,66 @@ pub fn assemble(posts: Vec<Post>, parsed: &mut Parsed) -> Result<()> {
     parsed.text = text;
     parsed.media_type = "text/markdown".to_owned();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(field: &str, html: &str) -> String {
+        let Value::Object(object) = json!({ field: html }) else { return String::new() };
+        text_in(&object).expect("readable")
+    }
+
+    #[test]
+    fn what_forums_write() {
+        let html = "<p>a <b>b</b>\n c &amp; <code>d&lt;e</code></p>\n<pre><code>x\n  &lt;y&gt;\n</code></pre>\n<ul>\n<li><p>one</p></li>\n<li>two</li>\n</ul><h2>H</h2><p>z<br>w</p><script>s</script>";
+        let expected = "a **b** c & `d<e`\n\n```\nx\n  <y>\n```\n\n- one\n- two\n\n## H\n\nz\nw";
+        assert_eq!(read("cooked", html), expected);
+    }
+
+    #[test]
+    fn an_answer_of_stack_exchange() {
+        let html = "<p>Use <a href=\"https://example.org/docs?a=1&amp;b=2\" rel=\"nofollow noreferrer\"><code>sorted()</code></a>&nbsp;&mdash; it&#39;s stable:</p>\n\n<pre class=\"lang-py prettyprint-override\"><code>sorted(x, key=lambda y: y[&quot;n&quot;])\n</code></pre>\n\n<blockquote>\n  <p>quoted</p>\n</blockquote>\n\n<ol>\n<li>one\n<ul>\n<li>inner</li>\n</ul></li>\n<li>two</li>\n</ol>\n\n<div class=\"s-table-container\">\n<table class=\"s-table\">\n<thead>\n<tr>\n<th>a</th>\n<th style=\"text-align: right;\">b</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td>1</td>\n<td style=\"text-align: right;\">x|y</td>\n</tr>\n</tbody>\n</table>\n</div>";
+        let expected = "Use [`sorted()`](https://example.org/docs?a=1&b=2) — it's stable:\n\n```py\nsorted(x, key=lambda y: y[\"n\"])\n```\n\n> quoted\n\n1. one\n   - inner\n2. two\n\n| a | b |\n| --- | --- |\n| 1 | x\\|y |";
+        assert_eq!(read("body", html), expected);
+    }
+
+    #[test]
+    fn a_post_of_discourse() {
+        let html = "<aside class=\"quote no-group\" data-username=\"ann\" data-post=\"1\"><div class=\"title\"><div class=\"quote-controls\"></div> ann:</div><blockquote><p>Why?</p></blockquote></aside>\n<p><a class=\"mention\" href=\"/u/ann\">@ann</a> because <img src=\"https://example.org/s.png\" title=\":smile:\" class=\"emoji\" alt=\":smile:\" width=\"20\" height=\"20\"> of <em>this</em>:</p>\n<pre data-code-wrap=\"sql\"><code class=\"lang-sql\">SELECT 1\nFROM t</code></pre>\n<main><p>not all there is</p></main><nav>n</nav>";
+        let expected = "ann:\n\n> Why?\n\n[@ann](/u/ann) because ![:smile:](https://example.org/s.png) of *this*:\n\n```sql\nSELECT 1\nFROM t\n```\n\nnot all there is";
+        assert_eq!(read("cooked", html), expected);
+    }
+
+    #[test]
+    fn html_is_told_from_text() {
+        for (text, html) in [
+            ("<p>x", true),
+            (" <pre class='x'>", true),
+            ("<h2>x</h2>", true),
+            ("<- x", false),
+            ("a <p>", false),
+            ("<T> x", false),
+            ("<promise> x", false),
+            ("", false),
+        ] {
+            assert_eq!(is_html(text), html, "{text}");
+        }
+        assert_eq!(read("body", "a <p> &amp;"), "a <p> &amp;");
+        assert_eq!(read("text", "<p>x"), "<p>x");
+    }
+
+    #[test]
+    fn soup_ends_well() {
+        let started = std::time::Instant::now();
+        for part in
+            ["<div>", "<pre>", "</pre>", "<li>", "<", "<a b=\"", "</h1>", "<!--", "&#x110000;", "<td>", "<b><p>"]
+        {
+            let written = read("cooked", &part.repeat(50_000));
+            assert!(written.len() < 1 << 20, "{part}");
+        }
+        assert!(started.elapsed() < std::time::Duration::from_secs(60), "{:?}", started.elapsed());
+    }
 }

@@ -8,6 +8,7 @@
 
 mod archive;
 mod confine;
+mod feed;
 mod file;
 mod git;
 mod jsonl;
@@ -78,14 +79,12 @@ pub fn clone_remote(spec: &SourceSpec, folder: &Path, commit: Option<&str>, know
 /// Opens a source, to list it or to read what is at `place`.
 fn open<'a>(spec: &'a SourceSpec, place: Option<&Place>) -> Result<Box<dyn Source + 'a>> {
     if is_url(&spec.location) {
-        if spec.kind.is_of_pages() {
-            return Ok(Box::new(web::Web::new(spec)?));
-        }
-        let (name, message) = (spec.kind.name(), "is not read from a URL");
-        return Err(match is_remote(spec) {
-            true => Error::internal(format!("repository \"{}\" was not cloned", spec.location)),
-            false => Error::unsupported(format!("a source of kind \"{name}\" {message}")),
-        });
+        return match spec.kind {
+            kind if !kind.is_read_from_url() => Err(kind.not_from_url()),
+            SourceKind::Blog => Ok(Box::new(feed::Feed::at_url(spec)?)),
+            SourceKind::Git => Err(Error::internal(format!("repository \"{}\" was not cloned", spec.location))),
+            _ => Ok(Box::new(web::Web::new(spec)?)),
+        };
     }
     let location = Location::open(spec)?;
     let of_records = match (spec.kind, place) {
@@ -94,6 +93,7 @@ fn open<'a>(spec: &'a SourceSpec, place: Option<&Place>) -> Result<Box<dyn Sourc
         (kind, _) => kind.is_of_records(),
     };
     Ok(match spec.kind {
+        _ if feed::is_in_file(spec, &location) => Box::new(feed::Feed::in_file(spec, location)),
         _ if of_records => Box::new(jsonl::Records::new(spec, location)?),
         SourceKind::Git => Box::new(git::Repository::new(spec, &location)?),
         SourceKind::Zip => Box::new(archive::Archives::new(spec, location)?),

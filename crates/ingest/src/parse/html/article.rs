@@ -110,6 +110,11 @@ pub fn whole(tree: &Tree) -> Content {
     Content { roots: vec![main.unwrap_or(0)], removed }
 }
 
+/// All of a piece of HTML that is no page, without what is never read.
+pub fn everything(tree: &Tree) -> Content {
+    Content { roots: vec![0], removed: never_read(tree) }
+}
+
 /// All of a page whose content is navigation.
 pub fn navigation(tree: &Tree) -> Content {
     let mut removed = never_read(tree);

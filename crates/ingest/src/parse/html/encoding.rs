@@ -7,26 +7,40 @@
 
 use crate::text::{Repaired, repair};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
+use std::borrow::Cow;
 
 /// Bytes at the beginning that are searched for a declaration.
 const LOOK: usize = 8 << 10;
 
 /// The text of a page.
 pub fn decode(bytes: &[u8], content_type: Option<&str>) -> Repaired {
-    let marked = matches!(bytes, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] | [0xEF, 0xBB, 0xBF, ..]);
-    if marked || (!bytes.is_ascii() && std::str::from_utf8(bytes).is_ok()) {
+    let Some(encoding) = other(bytes, content_type) else {
         return repair(bytes);
-    }
-    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(LOOK)]).to_ascii_lowercase();
-    let declared = declared(&head).or_else(|| charset(&content_type?.to_ascii_lowercase()));
-    let encoding = declared.unwrap_or(UTF_8);
-    if encoding == UTF_8 {
-        return repair(bytes);
-    }
+    };
     let (text, broken) = encoding.decode_without_bom_handling(bytes);
     let lost = if broken { text.matches(char::REPLACEMENT_CHARACTER).count() as u64 } else { 0 };
     let repaired = repair(text.as_bytes());
     Repaired { repaired_bytes: repaired.repaired_bytes + lost, ..repaired }
+}
+
+/// The encoding of a page that is not in UTF-8 and has no byte-order mark.
+fn other(bytes: &[u8], content_type: Option<&str>) -> Option<&'static Encoding> {
+    let marked = matches!(bytes, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] | [0xEF, 0xBB, 0xBF, ..]);
+    if marked || (!bytes.is_ascii() && std::str::from_utf8(bytes).is_ok()) {
+        return None;
+    }
+    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(LOOK)]).to_ascii_lowercase();
+    let declared = declared(&head).or_else(|| charset(&content_type?.to_ascii_lowercase()));
+    declared.filter(|encoding| *encoding != UTF_8)
+}
+
+/// The bytes of a text that was served with a content type: turned into UTF-8 if that names another encoding, else as they
+/// are.
+pub fn utf8<'b>(bytes: &'b [u8], content_type: Option<&str>) -> Cow<'b, [u8]> {
+    match content_type.and_then(|_| other(bytes, content_type)) {
+        Some(_) => decode(bytes, content_type).text.into_bytes().into(),
+        None => bytes.into(),
+    }
 }
 
 /// What a page declares. It was read as ASCII so far, so it cannot be UTF-16.
@@ -71,6 +85,15 @@ mod tests {
         assert_eq!(text(meta, None).chars().last(), Some('こ'));
         assert_eq!(text(b"<meta charset=utf-16>a", None), "<meta charset=utf-16>a");
         assert_eq!(text(b"<meta charset=nonsense>\xE4", None), "<meta charset=nonsense>\u{FFFD}");
+        assert_eq!(text(b"<meta charset=nonsense>\xE4", Some("text/html; charset=latin1")).chars().last(), Some('ä'));
+    }
+
+    #[test]
+    fn a_text_is_turned_only_when_its_server_says_so() {
+        assert_eq!(&*utf8(b"\xE4", Some("text/plain; charset=iso-8859-1")), "ä".as_bytes());
+        assert_eq!(&*utf8(b"\xE4", Some("text/plain")), b"\xE4");
+        assert_eq!(&*utf8(b"\xE4", None), b"\xE4");
+        assert_eq!(&*utf8("ä".as_bytes(), Some("text/plain; charset=iso-8859-1")), "ä".as_bytes());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::*;
 use crate::parse::BlockKind;
 
 fn read(html: &str, reading: Reading) -> Parsed {
-    page(html.as_bytes(), None, None, reading).expect("a page")
+    page(html.as_bytes(), Served::default(), reading).expect("a page")
 }
 
 fn whole(html: &str) -> String {
@@ -67,16 +67,29 @@ fn nothing_to_read_is_an_error() {
         ["", " ", "<p>", "<script>x</script>", "<nav>n</nav>", "<!-- c -->", "<img src=x>", "<table><tr><td></table>"]
     {
         for reading in [Reading::Whole, Reading::Article] {
-            let error = page(html.as_bytes(), None, None, reading).expect_err(html);
+            let error = page(html.as_bytes(), Served::default(), reading).expect_err(html);
             assert_eq!((error.kind, error.message.as_str()), (Kind::BadContent, "html has no readable content"));
         }
     }
 }
 
 #[test]
+fn what_is_no_page_is_said_to_be_something_else() {
+    for (bytes, what) in [(&b"%PDF-1.7 ..."[..], "pdf"), (b"PK\x03\x04...", "archive"), (b"\x89PNG\r\n", "image")] {
+        let error = page(bytes, Served { content_type: Some("text/html"), ..Served::default() }, Reading::Whole);
+        let error = error.expect_err(what);
+        assert_eq!(error.kind, Kind::BadContent);
+        assert_eq!(error.message, format!("content is no page but of kind \"{what}\""));
+        assert_eq!(error.hint.is_some(), what == "pdf");
+    }
+}
+
+#[test]
 fn links_are_relative_to_where_the_page_is() {
     let found = Url::parse("https://a.example/x/y").expect("a URL");
-    let text = |html: &str, url| page(html.as_bytes(), None, url, Reading::Whole).expect("a page").text;
+    let text = |html: &str, url| {
+        page(html.as_bytes(), Served { url, ..Served::default() }, Reading::Whole).expect("a page").text
+    };
     assert_eq!(text("<a href=../b?c=(d)>e</a>", Some(&found)), "[e](https://a.example/b?c=%28d%29)\n");
     assert_eq!(text("<base href=/z/><a href=b>e</a>", Some(&found)), "[e](https://a.example/z/b)\n");
     assert_eq!(

@@ -169,7 +169,7 @@ impl State {
         url.set_query(Some("service=git-upload-pack"));
         for _ in 0..=MAX_HOPS {
             self.guard.check(&url)?;
-            let response = self.client().get(url.as_str()).call().map_err(|e| self.broken(e))?;
+            let response = self.agent().get(url.as_str()).call().map_err(|e| self.broken(e))?;
             if response.status().is_redirection() {
                 url = fetch::target(&url, &response)?;
                 continue;
@@ -190,7 +190,7 @@ impl State {
         let url = below(&self.base, "/git-upload-pack");
         self.guard.check(&url)?;
         let response = self
-            .client()
+            .agent()
             .post(url.as_str())
             .header(header::CONTENT_TYPE, "application/x-git-upload-pack-request")
             .header(header::ACCEPT, "application/x-git-upload-pack-result")
@@ -199,8 +199,8 @@ impl State {
         if response.status().is_success() { Ok(response) } else { Err(refused(&url, response.status())) }
     }
 
-    fn client(&self) -> ureq::Agent {
-        fetch::client(&self.guard, system_lookup, self.until)
+    fn agent(&self) -> ureq::Agent {
+        fetch::agent(&self.guard, system_lookup, self.until)
     }
 
     /// Counts what was received.

@@ -25,6 +25,12 @@ pub const MAX_HOPS: usize = 10;
 /// Bytes of one answer's head.
 const MAX_HEAD: usize = 64 << 10;
 
+/// Longest that is waited for what can be done without.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is asked for as a page; a site may have it in Markdown.
+pub const PAGE: &str = "text/html, text/markdown, text/plain, */*;q=0.5";
+
 /// What a server answered.
 #[derive(Debug)]
 pub enum Answer {
@@ -57,36 +63,81 @@ pub fn system_lookup(host: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> 
     Ok((host.trim_matches(['[', ']']), port).to_socket_addrs()?.collect())
 }
 
-/// Gets `url`, following redirects; says [`Answer::Unchanged`] when it is as it was `seen`.
-pub fn get(url: &Url, guard: &Guard, lookup: Lookup, limits: &Limits, seen: Option<&Seen>) -> Result<Answer> {
-    let until = Instant::now() + Duration::from_secs(u64::from(limits.max_seconds));
-    let mut url = url.clone();
-    for _ in 0..=MAX_HOPS {
-        guard.check(&url)?;
-        let mut response = ask(&url, guard, lookup, until, seen)?;
-        let status = response.status();
-        if status == StatusCode::NOT_MODIFIED && seen.is_some() {
-            return Ok(Answer::Unchanged);
-        }
-        if status.is_redirection() {
-            url = target(&url, &response)?;
-            continue;
-        }
-        if !status.is_success() {
-            return Err(refused(&url, status));
-        }
-        let text = |name| response.headers().get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
-        let (content_type, etag, last_modified) =
-            (text(header::CONTENT_TYPE), text(header::ETAG), text(header::LAST_MODIFIED));
-        let bytes = body(&url, &mut response, limits)?;
-        return Ok(Answer::Page(Page { bytes, url, content_type, etag, last_modified }));
-    }
-    Err(Error::new(Kind::LimitExceeded, format!("\"{url}\" is reached by more than {MAX_HOPS} redirects")))
+/// Who may be asked, and how much of an answer is taken; the time counts from when it was made, over all it is asked for.
+#[derive(Debug)]
+pub struct Client<'a> {
+    guard: &'a Guard,
+    lookup: Lookup,
+    limits: &'a Limits,
+    until: Instant,
 }
 
-/// A client that connects to vetted addresses only, follows no redirect, and gives up at a time. One for each request: nothing is
+impl<'a> Client<'a> {
+    /// With all the time that a document may take.
+    pub fn new(guard: &'a Guard, lookup: Lookup, limits: &'a Limits) -> Self {
+        let until = Instant::now() + Duration::from_secs(u64::from(limits.max_seconds));
+        Self { guard, lookup, limits, until }
+    }
+
+    /// For what can be done without: with half of the time that is left, and not more than [`PATIENCE`].
+    pub fn hurried(&self) -> Self {
+        let now = Instant::now();
+        let until = now + (self.until.saturating_duration_since(now) / 2).min(PATIENCE);
+        Self { guard: self.guard, lookup: self.lookup, limits: self.limits, until }
+    }
+
+    /// Gets `url`, following redirects; says [`Answer::Unchanged`] when it is as it was `seen`.
+    pub fn get(&self, url: &Url, accept: &str, seen: Option<&Seen>) -> Result<Answer> {
+        let mut url = url.clone();
+        for _ in 0..=MAX_HOPS {
+            self.guard.check(&url)?;
+            let mut response = self.ask(&url, accept, seen)?;
+            let status = response.status();
+            if status == StatusCode::NOT_MODIFIED && seen.is_some() {
+                return Ok(Answer::Unchanged);
+            }
+            if status.is_redirection() {
+                url = target(&url, &response)?;
+                continue;
+            }
+            if !status.is_success() {
+                return Err(refused(&url, status));
+            }
+            let text = |name| response.headers().get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
+            let (content_type, etag, last_modified) =
+                (text(header::CONTENT_TYPE), text(header::ETAG), text(header::LAST_MODIFIED));
+            let bytes = body(&url, &mut response, self.limits)?;
+            return Ok(Answer::Page(Page { bytes, url, content_type, etag, last_modified }));
+        }
+        Err(Error::new(Kind::LimitExceeded, format!("\"{url}\" is reached by more than {MAX_HOPS} redirects")))
+    }
+
+    /// Gets `url` without condition.
+    pub fn page(&self, url: &Url, accept: &str) -> Result<Page> {
+        match self.get(url, accept, None)? {
+            Answer::Page(page) => Ok(page),
+            Answer::Unchanged => Err(Error::internal("a page is unchanged that was asked for without condition")),
+        }
+    }
+
+    fn ask(&self, url: &Url, accept: &str, seen: Option<&Seen>) -> Result<Response<ureq::Body>> {
+        let agent = agent(self.guard, self.lookup, self.until);
+        let mut request = agent.get(url.as_str()).header(header::ACCEPT, accept);
+        if let Some(seen) = seen {
+            let known = [(header::IF_NONE_MATCH, &seen.etag), (header::IF_MODIFIED_SINCE, &seen.last_modified)];
+            for (name, value) in known {
+                if let Some(value) = value {
+                    request = request.header(name, value);
+                }
+            }
+        }
+        request.call().map_err(|error| failed(url, error))
+    }
+}
+
+/// An agent that connects to vetted addresses only, follows no redirect, and gives up at a time. One for each request: nothing is
 /// kept open between them, least of all to an address vetted long ago.
-pub fn client(guard: &Guard, lookup: Lookup, until: Instant) -> Agent {
+pub fn agent(guard: &Guard, lookup: Lookup, until: Instant) -> Agent {
     let left = until.saturating_duration_since(Instant::now());
     let config = Agent::config_builder()
         .max_redirects(0)
@@ -98,19 +149,6 @@ pub fn client(guard: &Guard, lookup: Lookup, until: Instant) -> Agent {
         .user_agent(concat!("pg_rag/", env!("CARGO_PKG_VERSION")))
         .build();
     Agent::with_parts(config, DefaultConnector::new(), Vetted { guard: guard.clone(), lookup })
-}
-
-fn ask(url: &Url, guard: &Guard, lookup: Lookup, until: Instant, seen: Option<&Seen>) -> Result<Response<ureq::Body>> {
-    let agent = client(guard, lookup, until);
-    let mut request = agent.get(url.as_str()).header(header::ACCEPT, "text/html, text/markdown, text/plain, */*;q=0.5");
-    if let Some(seen) = seen {
-        for (name, value) in [(header::IF_NONE_MATCH, &seen.etag), (header::IF_MODIFIED_SINCE, &seen.last_modified)] {
-            if let Some(value) = value {
-                request = request.header(name, value);
-            }
-        }
-    }
-    request.call().map_err(|error| failed(url, error))
 }
 
 /// Where a redirect leads.
@@ -204,3 +242,91 @@ impl fmt::Display for Refused {
 }
 
 impl std::error::Error for Refused {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::io::Write;
+    use std::net::TcpListener;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    thread_local! {
+        /// Times a name was asked for, and the port of the server on this machine.
+        static LOOKUPS: Cell<usize> = const { Cell::new(0) };
+        static PORT: Cell<u16> = const { Cell::new(0) };
+    }
+
+    /// Of a block that nobody was given: public, and led nowhere.
+    const NOWHERE: &str = "[2fff::1]";
+
+    /// A name server that says something public first and this machine ever after.
+    fn rebinding(_: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
+        let before = LOOKUPS.replace(LOOKUPS.get() + 1);
+        let address = if before == 0 { format!("{NOWHERE}:{port}") } else { format!("127.0.0.1:{}", PORT.get()) };
+        Ok(vec![address.parse().map_err(std::io::Error::other)?])
+    }
+
+    /// One that says both at once.
+    fn both(_: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
+        LOOKUPS.set(LOOKUPS.get() + 1);
+        let addresses = [format!("127.0.0.1:{}", PORT.get()), format!("{NOWHERE}:{port}")];
+        addresses.iter().map(|address| address.parse().map_err(std::io::Error::other)).collect()
+    }
+
+    /// A server on this machine that counts who comes.
+    fn trap() -> &'static AtomicUsize {
+        let counter: &'static AtomicUsize = Box::leak(Box::default());
+        LOOKUPS.set(0);
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        PORT.set(listener.local_addr().expect("an address").port());
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                counter.fetch_add(1, Ordering::SeqCst);
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecret");
+            }
+        });
+        counter
+    }
+
+    fn get(lookup: Lookup) -> Error {
+        let guard = Guard::new(&[format!("rebind.example:{}", PORT.get())]).expect("hosts");
+        let limits = Limits { max_seconds: 1, ..Limits::default() };
+        let url = Url::parse(&format!("http://rebind.example:{}/", PORT.get())).expect("a URL");
+        Client::new(&guard, lookup, &limits).page(&url, PAGE).map(|page| page.bytes).expect_err("nobody answers")
+    }
+
+    #[test]
+    fn a_name_that_changes_its_mind_leads_nowhere() {
+        let trap = trap();
+        // Public when it was looked at: it is connected to that address, and asked for no other.
+        let first = get(rebinding);
+        assert!(matches!(first.kind, Kind::Io | Kind::LimitExceeded), "{first:?}");
+        assert_eq!(LOOKUPS.get(), 1);
+        // Private when it is asked again: it is not connected to at all.
+        let second = get(rebinding);
+        assert_eq!(second.kind, Kind::Forbidden, "{second:?}");
+        assert_eq!(second.message, "\"rebind.example\" has the address 127.0.0.1, which is not public");
+        assert_eq!((LOOKUPS.get(), trap.load(Ordering::SeqCst)), (2, 0));
+    }
+
+    #[test]
+    fn of_several_addresses_only_the_public_are_tried() {
+        let trap = trap();
+        let error = get(both);
+        assert!(matches!(error.kind, Kind::Io | Kind::LimitExceeded), "{error:?}");
+        assert_eq!((LOOKUPS.get(), trap.load(Ordering::SeqCst)), (1, 0));
+    }
+
+    #[test]
+    fn the_same_name_is_reached_where_its_address_is_allowed() {
+        // The trap is one: it would have been seen.
+        let trap = trap();
+        let port = PORT.get();
+        let guard = Guard::new(&[format!("127.0.0.1:{port}")]).expect("hosts");
+        let url = Url::parse(&format!("http://127.0.0.1:{port}/")).expect("a URL");
+        let limits = Limits::default();
+        let page = Client::new(&guard, system_lookup, &limits).page(&url, PAGE).expect("a page");
+        assert_eq!((page.bytes.as_slice(), trap.load(Ordering::SeqCst)), (&b"secret"[..], 1));
+    }
+}
