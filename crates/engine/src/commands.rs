@@ -68,6 +68,10 @@ pub fn chunk(reading: &Reading) -> Result<()> {
 fn read(reading: &Reading, each: &mut dyn FnMut(&Document) -> Result<()>) -> Result<()> {
     let given = reading.path.to_string_lossy();
     let path = reading.path.canonicalize().map_err(|e| Error::io(&given, &e))?;
+    // What is neither may have no end.
+    if !path.is_file() && !path.is_dir() {
+        return Err(Error::invalid(format!("\"{given}\" is neither a file nor a folder")));
+    }
     let kind = match &reading.kind {
         Some(kind) => SourceKind::from_str(kind)?,
         None if path.is_dir() => return Err(Error::invalid(format!("\"{given}\" is a folder: name its --kind"))),
