@@ -50,7 +50,7 @@ pub fn define() {
     );
     GucRegistry::define_string_guc(
         c"pg_rag.allowed_hosts",
-        c"Sets the hosts that sources may fetch pages from, separated by commas.",
+        c"Sets the hosts that sources may fetch pages and clone repositories from, separated by commas.",
         c"Empty: none. Such as example.org, *.example.org, example.org:8443; a private address only by itself with its port.",
         &ALLOWED_HOSTS,
         GucContext::Suset,

@@ -105,8 +105,9 @@ impl Known<'_> {
         let content = entry.content.as_ref().and_then(|content| {
             let text = content.body.as_deref().map(str::trim).filter(|text| !text.is_empty())?;
             let kind = content.content_type.to_string();
+            let readable = kind.starts_with("text/") || kind.contains("xml") || kind.contains("xhtml");
             // Anything else is no text, or is said in base64.
-            (kind.starts_with("text/") || kind.contains("xml")).then(|| json!({"type": kind, "text": text}))
+            readable.then(|| json!({"type": kind, "text": text}))
         });
         let text = |text: &model::Text| json!({"type": text.content_type.to_string(), "text": text.content});
         let whole = content.is_some();

@@ -53,11 +53,8 @@ struct Head {
 impl Head {
     /// `None` when its name is not UTF-8, over which git2 panics; nobody could name it in an option.
     fn read(head: &git2::RemoteHead<'_>) -> Option<Self> {
-        let read = || Self {
-            name: head.name().to_owned(),
-            id: head.oid(),
-            target: head.symref_target().map(str::to_owned),
-        };
+        let read =
+            || Self { name: head.name().to_owned(), id: head.oid(), target: head.symref_target().map(str::to_owned) };
         std::panic::catch_unwind(AssertUnwindSafe(read)).ok()
     }
 }
