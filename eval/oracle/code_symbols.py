@@ -53,7 +53,7 @@ RULES = {
     "assigned": "ctags takes `name=()` of a shell, an empty array, for a function",
     "unknown": "statements of SQL that create what this ctags has no kind for (a schema, a role, a policy, an extension)",
     "signature": "constructors of TypeScript that are declared without a body; ctags lists those with one",
-    "predicate": "functions of TypeScript that return a type predicate (`x is T`); ctags loses them",
+    "predicate": "defined after a TypeScript function that returns a type predicate (`x is T`); ctags lists nothing more of that file",
     "literal": "ctags takes an object of JavaScript that is assigned to a variable for a class",
 }
 
@@ -142,6 +142,33 @@ class Sources:
         return self.files[path][number - 1]
 
 
+def definition(symbol, sources):
+    """Number and text of the line that defines a symbol: the first that is no comment and has its name.
+
+    A symbol of ours begins with its doc comment, which may hold code that names it.
+    """
+    first, last = symbol["ranges"][0]
+    lines = [sources.line(symbol["path"], number) for number in range(first, last + 1)]
+    # What stands in a comment goes, its line ends stay, so that lines keep their numbers.
+    if symbol["language"] != "sql":
+        without = re.sub(r"/\*.*?\*/", lambda found: "\n" * found[0].count("\n"), "\n".join(lines), flags=re.DOTALL)
+        lines = without.split("\n")
+    lines = [(first + at, line.strip()) for at, line in enumerate(lines)]
+    code = [(at, line) for at, line in lines if line and not line.startswith(("//", "--", "#"))] or lines
+    named = re.compile(rf"(?<!\w){re.escape(last_name(symbol['symbol']))}(?!\w)")
+    return next(((at, line) for at, line in code if named.search(line)), code[0])
+
+
+# A function whose result is declared as `x is T`, without or before a body.
+PREDICATE = r"\s*(export )?(declare )?(async )?function \w+(<.*?>)?\(.*\): \w+ is [^;{]+[;{]"
+
+
+def after_predicate(path, number, sources, tags):
+    """Whether a line stands after a type predicate at which ctags lost its place: it lists nothing behind it."""
+    last = max((tag["line"] for tag in tags if tag["path"] == path), default=0)
+    return last < number and any(re.match(PREDICATE, sources.line(path, line)) for line in range(max(last, 1), number))
+
+
 FUNCTIONS = {"function", "method", "member", "generator", "getter", "setter", "func"}
 
 
@@ -209,18 +236,15 @@ def compare(program, name, folder):
         if symbol["language"] == "sql" and symbol["kind"] in ("schema", "role", "policy", "extension"):
             left_out["unknown"] += 1
             continue
-        first, last = symbol["ranges"][0]
-        lines = [sources.line(symbol["path"], number).strip() for number in range(first, last + 1)]
-        code = [line for line in lines if not line.startswith(("//", "--", "*", "/*", "#"))] or lines
-        line = next((line for line in code if last_name(symbol["symbol"]) in line), code[0])
+        number, line = definition(symbol, sources)
         if symbol["language"] == "typescript" and re.match(r"constructor\(.*\);", line):
             left_out["signature"] += 1
             continue
-        if symbol["language"] == "typescript" and re.search(r"\): \w+ is ", line):
+        if symbol["language"] == "typescript" and after_predicate(symbol["path"], number, sources, tags):
             left_out["predicate"] += 1
             continue
         why = explanation("ours", symbol["language"], symbol["kind"], line)
-        differences.append(("ours", symbol["path"], first, symbol["kind"], symbol["symbol"], line, why))
+        differences.append(("ours", symbol["path"], number, symbol["kind"], symbol["symbol"], line, why))
     matched = sum(both.values())
     return {
         "name": name, "files": len(files), "chunks": sum(f["chunks"] for f in files.values()), "symbols": len(symbols),

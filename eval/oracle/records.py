@@ -151,7 +151,7 @@ def main():
     files = sys.argv[1:]
     if files == ["--own"]:
         tracked = subprocess.run(["git", "ls-files"], capture_output=True, text=True, check=True).stdout.split()
-        own = lambda f: f.startswith("tests/fixtures/") or f.endswith((".toml", ".yml", ".yaml", ".json"))
+        own = lambda f: "/hostile/" not in f and (f.startswith("tests/fixtures/") or f.endswith((".toml", ".yml", ".yaml", ".json")))
         files = [f for f in tracked if own(f) and not f.endswith("oracle/records.json")]
     files = [f for name in files for f in (open(name[1:]).read().split("\n") if name.startswith("@") else [name]) if f]
     out = []

@@ -5,41 +5,24 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may")]
 
 mod invariants;
+mod support;
 
 use invariants::{check, counters};
 use rag_core::error::{Error, Kind, Result};
 use rag_core::provenance::ContentHash;
-use rag_core::source::{Failure, Item, Place, SourceKind, SourceOptions, SourceSpec};
-use rag_core::tokens::WordCounter;
+use rag_core::source::{Item, Place, SourceKind, SourceSpec};
 use serde_json::{Value, json};
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-
-const COUNTER: WordCounter = WordCounter { window: 254 };
+use support::{COUNTER, list};
 
 fn fixture(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/archive").join(name)
+    support::fixture("archive").join(name)
 }
 
 fn spec(location: &Path, options: &Value) -> SourceSpec {
-    SourceSpec {
-        kind: SourceKind::Zip,
-        location: location.to_str().expect("UTF-8").to_owned(),
-        options: SourceOptions::parse(SourceKind::Zip, options).expect("options"),
-        allowed_paths: vec!["/".to_owned()],
-        allowed_hosts: Vec::new(),
-        seen: None,
-    }
-}
-
-fn list(spec: &SourceSpec) -> Result<(Vec<Item>, Vec<Failure>)> {
-    let (mut items, mut failures) = (Vec::new(), Vec::new());
-    rag_ingest::list(spec, &mut |i, f| {
-        items.extend(i);
-        failures.extend(f);
-        Ok(())
-    })?;
-    Ok((items, failures))
+    support::spec(SourceKind::Zip, location, options)
 }
 
 /// What an archive came to.
@@ -112,6 +95,24 @@ fn members_are_documents_of_their_own_format() {
     // A comment is no heading; a file without an extension may have one.
     assert_eq!((document(2).title, document(3).title.as_deref()), (None, Some("Licence")));
     assert_eq!(list(&plain).expect("again").0, items);
+}
+
+/// Packs one page.
+fn of_page(page: &str) -> Ingested {
+    let mut packed = Vec::new();
+    let mut encoder = flate2::write::GzEncoder::new(&mut packed, flate2::Compression::best());
+    encoder.write_all(page.as_bytes()).expect("packed");
+    encoder.finish().expect("packed");
+    let (_dir, path) = support::write("page.html.gz", &packed);
+    ingest(&spec(&path, &json!({}))).expect("listing")
+}
+
+#[test]
+fn a_page_without_text_is_a_template() {
+    let one = |text: &str| (vec![("page.html".to_owned(), text.to_owned())], Vec::new());
+    assert_eq!(of_page("<p>Words</p>"), one("Words\n"));
+    assert_eq!(of_page("<input type=\"{{ kind }}\">\n"), one("<input type=\"{{ kind }}\">\n"));
+    assert_eq!(of_page(""), one(""));
 }
 
 #[test]

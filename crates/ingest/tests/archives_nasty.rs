@@ -4,38 +4,19 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may")]
 
 mod invariants;
+mod support;
 
 use invariants::data;
 use proptest::prelude::*;
-use rag_core::error::Result;
-use rag_core::source::{Failure, Item, SourceKind, SourceOptions, SourceSpec};
-use rag_core::tokens::WordCounter;
+use rag_core::source::{SourceKind, SourceSpec};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
-
-const COUNTER: WordCounter = WordCounter { window: 254 };
+use support::{COUNTER, list};
 
 fn spec(location: &Path, options: &Value) -> SourceSpec {
-    SourceSpec {
-        kind: SourceKind::Zip,
-        location: location.to_str().expect("UTF-8").to_owned(),
-        options: SourceOptions::parse(SourceKind::Zip, options).expect("options"),
-        allowed_paths: vec!["/".to_owned()],
-        allowed_hosts: Vec::new(),
-        seen: None,
-    }
-}
-
-fn list(spec: &SourceSpec) -> Result<(Vec<Item>, Vec<Failure>)> {
-    let (mut items, mut failures) = (Vec::new(), Vec::new());
-    rag_ingest::list(spec, &mut |i, f| {
-        items.extend(i);
-        failures.extend(f);
-        Ok(())
-    })?;
-    Ok((items, failures))
+    support::spec(SourceKind::Zip, location, options)
 }
 
 /// What the manifest expects of an archive, in its own words, and what that means here: the documents' paths, and
@@ -285,7 +266,7 @@ proptest! {
             "plain.zip", "nested.zip", "zip64.zip", "names.zip", "encrypted.zip", "lies.zip", "plain.tar", "plain.tar.gz",
             "long-pax.tar.gz", "links.tar.gz", "sparse.tar", "two.md.gz",
         ];
-        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/archive");
+        let fixtures = support::fixture("archive");
         let mut bytes = std::fs::read(fixtures.join(NAMES[which])).expect("fixture");
         for (at_end, change) in changes {
             if at_end {

@@ -4,10 +4,12 @@
 //! what Python finds in them.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may")]
 
+mod support;
+
 use rag_core::provenance::ContentHash;
-use rag_core::source::{Content, SourceKind, SourceOptions, SourceSpec};
-use rag_core::tokens::WordCounter;
+use rag_core::source::{Content, SourceKind};
 use serde_json::json;
+use std::path::Path;
 use std::time::Instant;
 
 /// Members that are read against the order, each from the beginning of its archive.
@@ -25,22 +27,9 @@ fn real_archives_are_read() {
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     for archive in archives.split(':') {
-        let spec = SourceSpec {
-            kind: SourceKind::Zip,
-            location: archive.to_owned(),
-            options: SourceOptions::parse(SourceKind::Zip, &json!({})).expect("options"),
-            allowed_paths: vec!["/".to_owned()],
-            allowed_hosts: Vec::new(),
-            seen: None,
-        };
+        let spec = support::spec(SourceKind::Zip, Path::new(archive), &json!({}));
         let start = Instant::now();
-        let (mut items, mut failures) = (Vec::new(), Vec::new());
-        let listed = rag_ingest::list(&spec, &mut |i, f| {
-            items.extend(i);
-            failures.extend(f);
-            Ok(())
-        });
-        listed.expect("listing");
+        let (items, failures) = support::list(&spec).expect("listing");
         let list = start.elapsed();
         let start = Instant::now();
         let contents: Vec<Content> = items.iter().map(|i| rag_ingest::fetch(&spec, i).expect("readable")).collect();
@@ -49,10 +38,10 @@ fn real_archives_are_read() {
         let against = items.iter().rev().take(AGAINST);
         let against = against.fold(0, |n, i| n + usize::from(rag_ingest::fetch(&spec, i).is_ok())).max(1);
         let against = start.elapsed().as_secs_f64() / against as f64;
-        let counter = WordCounter { window: 254 };
         let start = Instant::now();
         let parse = |(item, content): (&rag_core::source::Item, &Content)| {
-            rag_ingest::parse_listed(spec.kind, &spec.options, &item.uri, content, &counter).expect("a document")
+            rag_ingest::parse_listed(spec.kind, &spec.options, &item.uri, content, &support::COUNTER)
+                .expect("a document")
         };
         let chunks: usize = items.iter().zip(&contents).map(|pair| parse(pair).chunks.len()).sum();
         let parsed = start.elapsed();

@@ -33,7 +33,7 @@ fn code(path: &str, text: &str) -> Document {
 }
 
 fn fixture(name: &str) -> Document {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/code").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/code").join(name);
     code(name, &std::fs::read_to_string(path).expect("a fixture"))
 }
 
@@ -339,7 +339,7 @@ proptest! {
 
     #[test]
     fn half_a_file_is_a_document(cut in 0.0_f64..1.0, at in 0..EXTENSIONS.len()) {
-        let fixtures: Vec<PathBuf> = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/code"))
+        let fixtures: Vec<PathBuf> = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/code"))
             .expect("fixtures").map(|entry| entry.expect("entry").path()).collect();
         let path = &fixtures[at % fixtures.len()];
         let text = std::fs::read(path).expect("a fixture");

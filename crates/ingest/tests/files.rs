@@ -3,19 +3,19 @@
 //! Sources on a real filesystem: what is listed, what is refused, what is read.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may")]
 
-use rag_core::error::{Error, Kind, Result};
+mod support;
+
+use rag_core::error::{Error, Kind};
 use rag_core::provenance::ContentHash;
-use rag_core::source::{Failure, Item, Place, SourceKind, SourceOptions, SourceSpec};
-use rag_core::tokens::WordCounter;
+use rag_core::source::{Item, Place, SourceKind, SourceOptions, SourceSpec};
 use serde_json::json;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use support::{COUNTER, list};
 use tempfile::TempDir;
-
-const COUNTER: WordCounter = WordCounter { window: 254 };
 
 /// A folder with some files; a name that ends with a slash is a folder.
 fn folder(files: &[(&str, &str)]) -> TempDir {
@@ -29,29 +29,12 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
 }
 
 fn spec(kind: SourceKind, location: &Path, allowed: &Path) -> SourceSpec {
-    SourceSpec {
-        kind,
-        location: location.to_str().expect("UTF-8").to_owned(),
-        options: SourceOptions::defaults(kind),
-        allowed_paths: vec![allowed.to_str().expect("UTF-8").to_owned()],
-        allowed_hosts: Vec::new(),
-        seen: None,
-    }
+    let allowed_paths = vec![allowed.to_str().expect("UTF-8").to_owned()];
+    SourceSpec { allowed_paths, ..support::spec(kind, location, &json!({})) }
 }
 
 fn markdown(dir: &TempDir) -> SourceSpec {
     spec(SourceKind::Markdown, dir.path(), dir.path())
-}
-
-fn list(spec: &SourceSpec) -> Result<(Vec<Item>, Vec<Failure>)> {
-    let (mut items, mut failures) = (Vec::new(), Vec::new());
-    rag_ingest::list(spec, &mut |i, f| {
-        assert!(i.len() + f.len() <= 1000 && i.len() + f.len() > 0);
-        items.extend(i);
-        failures.extend(f);
-        Ok(())
-    })?;
-    Ok((items, failures))
 }
 
 fn uris(spec: &SourceSpec) -> (Vec<String>, Vec<(String, Kind)>) {

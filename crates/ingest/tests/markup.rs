@@ -358,7 +358,7 @@ fn a_folder_of_pages_is_listed_by_either_kind() {
         (SourceKind::Epub, &["epub/quay.epub"]),
     ] {
         let location = folder.to_string_lossy().into_owned();
-        let options = SourceOptions::defaults(kind);
+        let options = SourceOptions { ignore: vec!["hostile/".to_owned()], ..SourceOptions::defaults(kind) };
         let spec = SourceSpec {
             kind,
             location: location.clone(),

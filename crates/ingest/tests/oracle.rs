@@ -6,16 +6,15 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may")]
 
 mod invariants;
+mod support;
 
 use invariants::check;
 use rag_core::document::Document;
-use rag_core::source::{SourceKind, SourceOptions, SourceSpec};
-use rag_core::tokens::WordCounter;
-use serde_json::{Map, Value};
+use rag_core::source::{SourceKind, SourceOptions};
+use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-
-const COUNTER: WordCounter = WordCounter { window: 254 };
+use support::COUNTER;
 
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -128,21 +127,8 @@ fn transcript(name: &str, content: &[u8], expected: &Value) -> usize {
 
 /// Every row is a record with the fields that it has, or fails.
 fn table(path: &Path, expected: &Value) -> usize {
-    let spec = SourceSpec {
-        kind: SourceKind::Jsonl,
-        location: path.to_str().expect("UTF-8").to_owned(),
-        options: SourceOptions::defaults(SourceKind::Jsonl),
-        allowed_paths: vec![path.parent().expect("parent").to_str().expect("UTF-8").to_owned()],
-        allowed_hosts: Vec::new(),
-        seen: None,
-    };
-    let (mut items, mut failures) = (Vec::new(), Vec::new());
-    rag_ingest::list(&spec, &mut |i, f| {
-        items.extend(i);
-        failures.extend(f);
-        Ok(())
-    })
-    .expect("listing");
+    let spec = support::spec(SourceKind::Jsonl, path, &json!({}));
+    let (items, failures) = support::list(&spec).expect("listing");
     let rows = expected.as_array().expect("rows");
     assert_eq!(items.len() + failures.len(), rows.len());
     let mut at = items.iter();

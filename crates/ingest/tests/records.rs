@@ -3,38 +3,19 @@
 //! JSON Lines: one record, one document.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may")]
 
-use rag_core::error::{Kind, Result};
+mod support;
+
+use rag_core::error::Kind;
 use rag_core::provenance::ContentHash;
-use rag_core::source::{Chunking, Failure, Item, Place, SourceKind, SourceOptions, SourceSpec};
-use rag_core::tokens::WordCounter;
+use rag_core::source::{Chunking, Item, Place, SourceKind, SourceOptions, SourceSpec};
 use serde_json::{Value, json};
+use support::{COUNTER, list, write};
 use tempfile::TempDir;
 
-const COUNTER: WordCounter = WordCounter { window: 254 };
-
 fn source(content: &[u8]) -> (TempDir, SourceSpec) {
-    let dir = tempfile::tempdir().expect("tempdir");
-    let file = dir.path().join("c.jsonl");
-    std::fs::write(&file, content).expect("file");
-    let spec = SourceSpec {
-        kind: SourceKind::Jsonl,
-        location: file.to_str().expect("UTF-8").to_owned(),
-        options: SourceOptions::defaults(SourceKind::Jsonl),
-        allowed_paths: vec![dir.path().to_str().expect("UTF-8").to_owned()],
-        allowed_hosts: Vec::new(),
-        seen: None,
-    };
+    let (dir, file) = write("c.jsonl", content);
+    let spec = support::spec(SourceKind::Jsonl, &file, &json!({}));
     (dir, spec)
-}
-
-fn list(spec: &SourceSpec) -> Result<(Vec<Item>, Vec<Failure>)> {
-    let (mut items, mut failures) = (Vec::new(), Vec::new());
-    rag_ingest::list(spec, &mut |i, f| {
-        items.extend(i);
-        failures.extend(f);
-        Ok(())
-    })?;
-    Ok((items, failures))
 }
 
 #[test]

@@ -4,41 +4,19 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may")]
 
 mod invariants;
+mod support;
 
 use invariants::{check, counters, options};
 use proptest::prelude::*;
 use rag_core::document::Document;
-use rag_core::error::{Kind, Result};
-use rag_core::source::{Chunking, Failure, Item, SourceKind, SourceOptions, SourceSpec};
-use rag_core::tokens::WordCounter;
+use rag_core::error::Kind;
+use rag_core::source::{Chunking, SourceKind, SourceOptions, SourceSpec};
 use serde_json::{Map, Value, json};
-use std::path::{Path, PathBuf};
-
-const COUNTER: WordCounter = WordCounter { window: 254 };
-
-fn fixture(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(name)
-}
+use std::path::Path;
+use support::{COUNTER, fixture, list, write};
 
 fn spec(kind: SourceKind, path: &Path) -> SourceSpec {
-    SourceSpec {
-        kind,
-        location: path.to_str().expect("UTF-8").to_owned(),
-        options: SourceOptions::defaults(kind),
-        allowed_paths: vec![path.parent().expect("parent").to_str().expect("UTF-8").to_owned()],
-        allowed_hosts: Vec::new(),
-        seen: None,
-    }
-}
-
-fn list(spec: &SourceSpec) -> Result<(Vec<Item>, Vec<Failure>)> {
-    let (mut items, mut failures) = (Vec::new(), Vec::new());
-    rag_ingest::list(spec, &mut |i, f| {
-        items.extend(i);
-        failures.extend(f);
-        Ok(())
-    })?;
-    Ok((items, failures))
+    support::spec(kind, path, &json!({}))
 }
 
 /// All documents of a fixture, checked, by URI; and what failed.
@@ -57,13 +35,6 @@ fn ingest(kind: SourceKind, name: &str) -> (Vec<Document>, Vec<(String, String)>
         }
     }
     (documents, failures.into_iter().map(|f| (f.uri, f.error.message)).collect())
-}
-
-fn write(name: &str, content: &[u8]) -> (tempfile::TempDir, PathBuf) {
-    let dir = tempfile::tempdir().expect("tempdir");
-    let path = dir.path().join(name);
-    std::fs::write(&path, content).expect("file");
-    (dir, path)
 }
 
 #[test]
