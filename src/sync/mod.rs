@@ -79,7 +79,7 @@ pub fn list(run_id: i64, allowed: Allowed, waits: Waits) -> Result<()> {
     let spec = spec_of(&source, allowed)?;
     let options = options_sha256(&source, &collection, &source.options);
     let listed = Cell::new(0);
-    engine::list(&spec, waits, &mut || listed.set(0), &mut |items, mut failures| {
+    let seen = engine::list(&spec, waits, &mut || listed.set(0), &mut |items, mut failures| {
         let (items, long): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.uri.len() <= MAX_URI);
         failures.extend(long.into_iter().map(|item| too_long(&item.uri)));
         runs::add_items(run, listed.get(), &items, &options.0, source.acl.as_deref())?;
@@ -88,7 +88,7 @@ pub fn list(run_id: i64, allowed: Allowed, waits: Waits) -> Result<()> {
         listed.set(listed.get() + failures.len() as i64);
         Ok(())
     })?;
-    runs::listed(run, listed.get())
+    runs::listed(run, i64::try_from(seen).unwrap_or(i64::MAX), listed.get())
 }
 
 /// What a batch came to.

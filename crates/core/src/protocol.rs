@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 /// Version of the messages; both sides must agree exactly.
-pub const PROTOCOL_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+3");
+pub const PROTOCOL_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+4");
 
 /// Largest frame either side accepts.
 pub const MAX_FRAME: usize = 512 << 20;
@@ -106,7 +106,7 @@ pub enum Request {
         /// Texts.
         texts: Vec<String>,
     },
-    /// Lists what a source holds → many [`Reply::Items`].
+    /// Lists what a source holds → many [`Reply::Items`], then [`Reply::Listed`].
     List {
         /// Source.
         source: SourceSpec,
@@ -168,6 +168,11 @@ pub enum Reply {
         items: Vec<Item>,
         /// Items that could not be listed.
         failures: Vec<Failure>,
+    },
+    /// The listing is complete.
+    Listed {
+        /// Entries that were looked at, whether they are documents or not.
+        seen: u64,
     },
     /// One document, or why not.
     Document(std::result::Result<Box<Document>, Failure>),

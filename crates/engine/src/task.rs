@@ -73,7 +73,10 @@ pub enum Said {
         failures: Vec<Failure>,
     },
     /// The listing is complete.
-    Listed,
+    Listed {
+        /// Entries that were looked at.
+        seen: u64,
+    },
     /// Bytes of an item.
     Content(Content),
     /// The document.

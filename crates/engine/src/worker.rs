@@ -124,8 +124,8 @@ fn answer(tokenizer: Option<&Tokenizer>, task: &Task, output: &mut File) -> Resu
     crate::faults::of_worker(tokenizer.is_some(), task, output)?;
     match (task, tokenizer) {
         (Task::List { source }, None) => {
-            rag_ingest::list(source, &mut |items, failures| frame::write(output, &Said::Page { items, failures }))?;
-            Ok(Said::Listed)
+            let page = &mut |items, failures| frame::write(output, &Said::Page { items, failures });
+            Ok(Said::Listed { seen: rag_ingest::list(source, page)? })
         }
         (Task::Fetch { source, item }, None) => Ok(Said::Content(rag_ingest::fetch(source, item)?)),
         (Task::Parse { kind, options, uri, content, given }, Some(tokenizer)) => {
