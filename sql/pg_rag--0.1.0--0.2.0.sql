@@ -25,6 +25,14 @@ COMMENT ON COLUMN rag.document.acl IS 'label needed to see it, copied from the s
 COMMENT ON COLUMN rag.chunk.acl IS 'label needed to see it, copied from the document';
 COMMENT ON COLUMN rag.chunk_embedding.acl IS 'label needed to see it, copied from the chunk';
 
+-- What a sync saw and what the source had after it.
+ALTER TABLE rag.sync ADD COLUMN seen bigint, ADD COLUMN documents bigint, ADD COLUMN chunks bigint, ADD COLUMN symbols bigint;
+COMMENT ON COLUMN rag.sync.seen IS 'files, members of archives or records that were looked at, documents or not; null until all are listed';
+COMMENT ON COLUMN rag.sync.total IS 'documents of the source, those of a supported format; null until all are listed';
+COMMENT ON COLUMN rag.sync.documents IS 'documents that the source had at the end; null until then';
+COMMENT ON COLUMN rag.sync.chunks IS 'chunks that they had';
+COMMENT ON COLUMN rag.sync.symbols IS 'symbols of code that they had, each counted once however many chunks it has';
+
 -- More kinds of sources.
 ALTER TABLE rag.source DROP CONSTRAINT source_kind_check;
 ALTER TABLE rag.source ADD CONSTRAINT source_kind_check CHECK (kind IN ('text', 'markdown', 'code', 'config', 'pdf', 'html', 'article', 'docx', 'epub', 'zip', 'git', 'forum', 'issues',

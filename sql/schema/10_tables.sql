@@ -77,12 +77,16 @@ CREATE TABLE rag.sync (
     started timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
     finished timestamptz,
     status text NOT NULL DEFAULT 'running' CHECK (status IN ('running', 'done', 'failed', 'interrupted')),
+    seen bigint,
     total bigint,
     new integer NOT NULL DEFAULT 0,
     modified integer NOT NULL DEFAULT 0,
     unchanged integer NOT NULL DEFAULT 0,
     deleted integer NOT NULL DEFAULT 0,
     failed integer NOT NULL DEFAULT 0,
+    documents bigint,
+    chunks bigint,
+    symbols bigint,
     parser_version text NOT NULL,
     error text,
     backend_pid integer NOT NULL DEFAULT pg_catalog.pg_backend_pid(),
@@ -96,12 +100,16 @@ COMMENT ON COLUMN rag.sync.source_id IS 'the source';
 COMMENT ON COLUMN rag.sync.started IS 'when it started';
 COMMENT ON COLUMN rag.sync.finished IS 'when it ended; null while it runs';
 COMMENT ON COLUMN rag.sync.status IS 'running, done, failed (see error) or interrupted (cancelled or its backend gone)';
-COMMENT ON COLUMN rag.sync.total IS 'documents of the source; null until all are listed';
+COMMENT ON COLUMN rag.sync.seen IS 'files, members of archives or records that were looked at, documents or not; null until all are listed';
+COMMENT ON COLUMN rag.sync.total IS 'documents of the source, those of a supported format; null until all are listed';
 COMMENT ON COLUMN rag.sync.new IS 'documents added';
 COMMENT ON COLUMN rag.sync.modified IS 'documents replaced by a new version';
 COMMENT ON COLUMN rag.sync.unchanged IS 'documents left alone';
 COMMENT ON COLUMN rag.sync.deleted IS 'documents that vanished from the source and were deleted';
 COMMENT ON COLUMN rag.sync.failed IS 'documents that could not be read; their old version stays searchable';
+COMMENT ON COLUMN rag.sync.documents IS 'documents that the source had at the end; null until then';
+COMMENT ON COLUMN rag.sync.chunks IS 'chunks that they had';
+COMMENT ON COLUMN rag.sync.symbols IS 'symbols of code that they had, each counted once however many chunks it has';
 COMMENT ON COLUMN rag.sync.parser_version IS 'version of the parsers';
 COMMENT ON COLUMN rag.sync.error IS 'why it failed';
 COMMENT ON COLUMN rag.sync.backend_pid IS 'process id of the backend that ran it';

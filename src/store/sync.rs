@@ -84,13 +84,13 @@ pub fn running(id: i64) -> Result<Run> {
     }
 }
 
-/// Records that the whole source is in the manifest, and what needs no reading.
-pub fn listed(run: Run, total: i64) -> Result<()> {
-    let sql = "UPDATE rag.sync y SET total = $2, unchanged = i.unchanged, failed = i.failed
+/// Records that the whole source is in the manifest, how many entries were looked at for it, and what needs no reading.
+pub fn listed(run: Run, seen: i64, total: i64) -> Result<()> {
+    let sql = "UPDATE rag.sync y SET seen = $3, total = $2, unchanged = i.unchanged, failed = i.failed
                  FROM (SELECT pg_catalog.count(*) FILTER (WHERE state = 'unchanged') AS unchanged,
                               pg_catalog.count(*) FILTER (WHERE state = 'failed') AS failed
                          FROM rag.sync_item WHERE sync_id = $1) i WHERE y.id = $1";
-    spi::execute(sql, &[run.id.into(), total.into()]).map(|_| ())
+    spi::execute(sql, &[run.id.into(), total.into(), seen.into()]).map(|_| ())
 }
 
 /// Whether the whole source is in the manifest.
@@ -264,7 +264,14 @@ pub fn finish(run: Run, feed: Option<&str>) -> Result<Counts> {
         &[run.source_id.into(), run.id.into()],
     )?;
     let sql = "UPDATE rag.sync y SET status = 'done', finished = pg_catalog.clock_timestamp(), new = i.new,
-                      modified = i.modified, unchanged = i.unchanged, failed = i.failed, deleted = $2
+                      modified = i.modified, unchanged = i.unchanged, failed = i.failed, deleted = $2,
+                      documents = (SELECT pg_catalog.count(*) FROM rag.document d
+                                    WHERE d.source_id = y.source_id AND d.current),
+                      (chunks, symbols) = (SELECT pg_catalog.count(*),
+                                                  pg_catalog.count(DISTINCT (k.document_id, k.symbol_kind, k.symbol))
+                                                      FILTER (WHERE k.symbol IS NOT NULL)
+                                             FROM rag.chunk k JOIN rag.document d ON d.id = k.document_id
+                                            WHERE d.source_id = y.source_id AND k.current)
                  FROM (SELECT pg_catalog.count(*) FILTER (WHERE state = 'new') AS new,
                               pg_catalog.count(*) FILTER (WHERE state = 'modified') AS modified,
                               pg_catalog.count(*) FILTER (WHERE state = 'unchanged') AS unchanged,

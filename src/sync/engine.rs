@@ -101,26 +101,31 @@ pub fn read(source: &SourceSpec, items: &[Item], model: &Model, waits: Waits) ->
     Ok(read)
 }
 
-/// Lists a source and hands its pages to `page`. When the engine dies in between, what `page` wrote is undone and the
+/// Lists a source and hands its pages to `page`; returns how many entries were looked at. When the engine dies in between, what `page` wrote is undone and the
 /// listing begins again; `restart` is called before each begin.
 pub fn list(
     source: &SourceSpec,
     waits: Waits,
     restart: &mut dyn FnMut(),
     page: &mut dyn FnMut(Vec<Item>, Vec<Failure>) -> Result<()>,
-) -> Result<()> {
+) -> Result<u64> {
     let request = Request::List { source: source.clone() };
     let mut deaths = Deaths::default();
     loop {
         restart();
+        let mut all = 0;
         let listed = spi::subtransaction(|| {
             engine_client::stream(&request, waits, &mut |reply| match reply {
                 Reply::Items { items, failures } => page(items, failures),
+                Reply::Listed { seen } => {
+                    all = seen;
+                    Ok(())
+                }
                 _ => Err(engine_client::unexpected()),
             })
         });
         match listed {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(all),
             Err(error) => deaths.wait(error)?,
         }
     }

@@ -79,7 +79,7 @@ pub fn list(run_id: i64, allowed: Allowed, waits: Waits) -> Result<()> {
     let spec = spec_of(&source, allowed)?;
     let options = options_sha256(&source, &collection, &source.options);
     let listed = Cell::new(0);
-    engine::list(&spec, waits, &mut || listed.set(0), &mut |items, mut failures| {
+    let seen = engine::list(&spec, waits, &mut || listed.set(0), &mut |items, mut failures| {
         let (items, long): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.uri.len() <= MAX_URI);
         failures.extend(long.into_iter().map(|item| too_long(&item.uri)));
         runs::add_items(run, listed.get(), &items, &options.0, source.acl.as_deref())?;
@@ -94,7 +94,8 @@ pub fn list(run_id: i64, allowed: Allowed, waits: Waits) -> Result<()> {
         true => runs::add_items_again(run, &spec.location, &options.0, source.acl.as_deref())?,
         false => listed.get(),
     };
-    runs::listed(run, count)
+    let seen = i64::try_from(seen).unwrap_or(i64::MAX).max(count);
+    runs::listed(run, seen, count)
 }
 
 /// What a batch came to.

@@ -106,7 +106,7 @@ pub enum Request {
         /// Texts.
         texts: Vec<String>,
     },
-    /// Lists what a source holds → many [`Reply::Items`].
+    /// Lists what a source holds → many [`Reply::Items`], then [`Reply::Listed`].
     List {
         /// Source.
         source: SourceSpec,
@@ -168,6 +168,11 @@ pub enum Reply {
         items: Vec<Item>,
         /// Items that could not be listed.
         failures: Vec<Failure>,
+    },
+    /// The listing is complete.
+    Listed {
+        /// Entries that were looked at, whether they are documents or not.
+        seen: u64,
     },
     /// One document, or why not.
     Document(std::result::Result<Box<Document>, Failure>),

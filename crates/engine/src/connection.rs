@@ -97,8 +97,7 @@ fn handle(engine: &Engine, stream: &Arc<UnixStream>, request: Request) -> Outcom
         Request::Echo { payload } => Ok(Some(Reply::Echo(payload))),
         Request::List { source } => {
             let forward = &mut |items, failures| send(stream, Reply::Items { items, failures }, false);
-            let end = Reply::Items { items: Vec::new(), failures: Vec::new() };
-            Ok(engine.workers.list(&source, stream, forward)?.map(|()| end))
+            Ok(engine.workers.list(&source, stream, forward)?.map(|seen| Reply::Listed { seen }))
         }
         Request::Read { source, items, model } => read(engine, stream, &source, &items, &model),
         Request::Parse { kind, options, uri, content, metadata, model } => {

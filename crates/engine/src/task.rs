@@ -86,7 +86,10 @@ pub enum Said {
         failures: Vec<Failure>,
     },
     /// The listing is complete.
-    Listed,
+    Listed {
+        /// Entries that were looked at.
+        seen: u64,
+    },
     /// Bytes of an item.
     Content(Content),
     /// The clone is made.

@@ -162,11 +162,11 @@ fn answer(ready: &Ready, task: &Task, output: &mut File) -> Result<Said> {
     match (task, ready) {
         (Task::List { source, workspace }, Ready::Acquire) => {
             let emit = &mut |items, failures| frame::write(output, &Said::Page { items, failures });
-            match workspace {
+            let seen = match workspace {
                 Some(workspace) => rag_ingest::list_clone(source, workspace, emit)?,
                 None => rag_ingest::list(source, emit)?,
-            }
-            Ok(Said::Listed)
+            };
+            Ok(Said::Listed { seen })
         }
         (Task::Fetch { source, item, workspace }, Ready::Acquire) => Ok(Said::Content(match workspace {
             Some(workspace) => rag_ingest::fetch_clone(source, workspace, item)?,

@@ -207,8 +207,9 @@ impl Pool {
         }))
     }
 
-    /// Has a worker list a source and passes its pages on; `None` when the peer has gone.
-    pub fn list(&self, source: &SourceSpec, peer: &UnixStream, forward: Forward<'_>) -> Result<Option<()>> {
+    /// Has a worker list a source and passes its pages on. Returns how many entries the worker says that it looked at;
+    /// `None` when the peer has gone.
+    pub fn list(&self, source: &SourceSpec, peer: &UnixStream, forward: Forward<'_>) -> Result<Option<u64>> {
         let mut clone = None;
         if rag_ingest::is_remote(source) {
             let Some(held) = self.clone_now(source, peer)? else { return Ok(None) };
@@ -338,7 +339,7 @@ impl Lease<'_> {
     }
 
     /// The pages that answer a listing, and whether it went well.
-    fn pages(&mut self, task: &Task, mut tally: Tally, peer: &UnixStream, forward: Forward<'_>) -> Heard<Result<()>> {
+    fn pages(&mut self, task: &Task, mut tally: Tally, peer: &UnixStream, forward: Forward<'_>) -> Heard<Result<u64>> {
         if let Some(worker) = &self.worker {
             os::limit_time(worker.pid(), os::LIFETIME);
         }
@@ -351,7 +352,7 @@ impl Lease<'_> {
                     forward(items, failures).map_err(|_| Silence::Unwanted)?;
                     exchange.deadline = Instant::now() + LISTING_SILENCE;
                 }
-                (Said::Listed, _) => return Ok(Ok(())),
+                (Said::Listed { seen }, _) => return Ok(Ok(seen)),
                 (Said::Failed(error), _) => return Ok(Err(error)),
                 _ => return Err(Silence::Refused(out_of_turn(task))),
             }

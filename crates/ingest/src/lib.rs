@@ -24,7 +24,7 @@ pub use source::Cloned;
 
 use format::Format;
 use rag_core::document::Document;
-use rag_core::error::Result;
+use rag_core::error::{Kind, Result};
 use rag_core::source::{Content, Failure, Item, Origin, SourceKind, SourceOptions, SourceSpec, Workspace};
 use rag_core::tokens::TokenCounter;
 use serde_json::{Map, Value};
@@ -32,9 +32,12 @@ use std::path::Path;
 
 /// Lists what a source holds, in a fixed order, in pages of at most 1000 items and failures.
 ///
+/// Returns how many entries were looked at, whether they are documents or not: files of the folders that were entered,
+/// members of archives, records, files of a commit.
+///
 /// Fails as a whole when the location is missing or not allowed, when an option cannot be used, when there are more
 /// documents than the limit, or when `emit` fails; whatever concerns one document is a [`Failure`] in a page.
-pub fn list(spec: &SourceSpec, emit: &mut dyn FnMut(Vec<Item>, Vec<Failure>) -> Result<()>) -> Result<()> {
+pub fn list(spec: &SourceSpec, emit: &mut dyn FnMut(Vec<Item>, Vec<Failure>) -> Result<()>) -> Result<u64> {
     source::list(spec, None, emit)
 }
 
@@ -43,7 +46,7 @@ pub fn list_clone(
     spec: &SourceSpec,
     workspace: &Workspace,
     emit: &mut dyn FnMut(Vec<Item>, Vec<Failure>) -> Result<()>,
-) -> Result<()> {
+) -> Result<u64> {
     source::list(spec, Some(workspace), emit)
 }
 
@@ -92,7 +95,14 @@ pub fn parse_listed(
     let origin = &content.origin;
     let name = origin.path.as_deref().unwrap_or(uri);
     let format = Format::of_content(kind, name, content);
-    let built = document::build(format, options, uri, &content.bytes, origin, &origin.metadata, counter);
+    let build = |format| document::build(format, options, uri, &content.bytes, origin, &origin.metadata, counter);
+    let built = match build(format) {
+        // Among files of every sort, markup without text is a template, which somebody may look for by what is in it.
+        Err(error) if format == Format::Html && kind.is_of_many_formats() && error.kind == Kind::BadContent => {
+            build(Format::Text)
+        }
+        built => built,
+    };
     built.map(|document| with_origin(document, origin)).map_err(|error| Failure { uri: uri.to_owned(), error })
 }
 

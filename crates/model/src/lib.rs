@@ -15,6 +15,7 @@ pub mod embed;
 pub mod manifest;
 pub mod session;
 pub mod tokenizer;
+mod words;
 
 pub use embed::Encoder;
 pub use manifest::Manifest;

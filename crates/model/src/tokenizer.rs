@@ -11,6 +11,7 @@
 //! pieces that begin at a space between two words, where every known pre-tokenizer starts anew; only a text without
 //! any such place in a whole piece is cut elsewhere, and counted a token or two too high.
 
+use crate::words::Words;
 use rag_core::tokens::TokenCounter;
 use rag_core::{Error, Kind, Result};
 use std::path::Path;
@@ -22,6 +23,8 @@ pub const PIECE: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
+    /// Counts of single words, where they add up.
+    words: Option<Words>,
     max_tokens: usize,
     /// Special tokens before the text.
     prefix: Vec<u32>,
@@ -64,7 +67,8 @@ impl Tokenizer {
             return Err(Error::invalid(format!("a window of {max_tokens} tokens leaves no room for text")));
         }
         let (prefix, suffix) = (ids[..before].to_vec(), ids[ids.len() - after..].to_vec());
-        Ok(Self { inner, max_tokens, prefix, suffix, pad })
+        let words = Words::of(&inner);
+        Ok(Self { inner, words, max_tokens, prefix, suffix, pad })
     }
 
     /// The id that fills a batch up.
@@ -101,7 +105,17 @@ impl Tokenizer {
 
     /// Tokens of `text`, special tokens included, however long it is.
     pub fn count_with_specials(&self, text: &str) -> Result<usize> {
-        let mut tokens = self.specials();
+        let words = self.words.as_ref().map(|words| words.count(text, |word| self.count_pieces(word)));
+        let tokens = match words.transpose()?.flatten() {
+            Some(tokens) => tokens,
+            None => self.count_pieces(text)?,
+        };
+        Ok(tokens + self.specials())
+    }
+
+    /// Tokens of `text`, special tokens left out, by the tokenizer itself.
+    fn count_pieces(&self, text: &str) -> Result<usize> {
+        let mut tokens = 0;
         let mut rest = text;
         while !rest.is_empty() {
             let (piece, after) = split(rest);

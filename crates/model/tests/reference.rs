@@ -171,6 +171,64 @@ fn odd_texts_are_counted_and_located() {
     assert_eq!(offsets, vec![(0, 6), (7, 12)]);
 }
 
+/// Counting word by word must come to what the tokenizer makes of the whole.
+#[test]
+fn words_add_up() {
+    let Some(manifest) = manifest(FULL) else { return };
+    let tokenizer = Tokenizer::open(&manifest.tokenizer, manifest.spec.max_tokens).expect("tokenizer");
+    let parts = [
+        "a",
+        "Straße",
+        "naïve",
+        "e\u{301}\u{302}",
+        "\u{301}",
+        "漢字かな",
+        "ｶﾅ",
+        "👩‍👩‍👧‍👦",
+        "\u{0}",
+        "\u{B}",
+        "\u{C}",
+        "\u{85}",
+        "\u{A0}",
+        "\u{2028}",
+        "\u{3000}",
+        "\u{FFFD}",
+        "\u{AD}",
+        "\u{200B}",
+        "[SEP]",
+        "[MASK",
+        "]",
+        "##ing",
+        "İ",
+        "ΑΣ",
+        "ﬁ",
+        "x_y",
+        "don't",
+        "--",
+        "…",
+        "。",
+        "«",
+        "1,000.5",
+        "\t",
+        "\r\n",
+        "getHTTPResponse_codeV2",
+        "supercalifragilistic",
+        "z̶a̶l̶g̶o̶",
+    ];
+    let long = "w".repeat(150);
+    let mut texts: Vec<String> = parts.iter().map(|part| (*part).to_owned()).chain([long]).collect();
+    for (at, one) in parts.iter().enumerate() {
+        for other in parts {
+            texts.push(format!("{one}{other}"));
+            texts.push(format!("{one} {other}.{one}/{}", parts[(at * 7 + 3) % parts.len()]));
+        }
+    }
+    for text in &texts {
+        let whole = tokenizer.encode(text).expect("tokens").tokens as usize;
+        assert_eq!(tokenizer.count_with_specials(text).expect("a count"), whole, "{text:?}");
+    }
+}
+
 #[test]
 fn a_text_of_ten_megabytes_is_counted_in_pieces_and_embedded_from_its_head() {
     let Some(manifest) = manifest(FULL) else { return };

@@ -12,6 +12,7 @@ CREATE TEMP TABLE before AS SELECT id, xmin AS version FROM rag.chunk;
 CALL rag.sync('docs');
 SELECT count(*) = (SELECT count(*) FROM before) AS untouched FROM rag.chunk c JOIN before b ON b.id = c.id AND b.version = c.xmin;
 SELECT source, status, new, modified, unchanged, deleted, failed, chunks > 0 AS chunks, pending, coverage FROM rag.status;
+SELECT seen, total, documents, chunks > 0 AS chunks, symbols FROM rag.sync ORDER BY id DESC LIMIT 1;
 -- other options: everything is read again
 SELECT rag.alter_source('docs', options => '{"chunk_tokens": 120}');
 CALL rag.sync('docs');

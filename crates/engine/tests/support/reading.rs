@@ -31,9 +31,14 @@ pub fn folder(files: &[&str]) -> tempfile::TempDir {
 pub fn list(client: &mut Client, source: &SourceSpec) -> (Vec<Item>, Vec<Failure>) {
     let mut all = (Vec::new(), Vec::new());
     for reply in client.ask_all(&Request::List { source: source.clone() }) {
-        let Reply::Items { items, failures } = reply else { panic!("no items: {reply:?}") };
-        all.0.extend(items);
-        all.1.extend(failures);
+        match reply {
+            Reply::Items { items, failures } => {
+                all.0.extend(items);
+                all.1.extend(failures);
+            }
+            Reply::Listed { seen } => assert!(seen >= (all.0.len() + all.1.len()) as u64, "{seen} entries"),
+            other => panic!("no items: {other:?}"),
+        }
     }
     all
 }

@@ -60,10 +60,12 @@ impl Source for Files<'_> {
         if self.location.kind.is_file() {
             return pages.push(self.item("", &self.location.name));
         }
-        walk::walk(&self.location, &self.rules, &mut |found| match found {
+        let seen = walk::walk(&self.location, &self.rules, &mut |found| match found {
             Ok(path) => pages.push(self.item(path, path)),
             Err(failure) => pages.push(Err(failure)),
-        })
+        })?;
+        pages.saw(seen);
+        Ok(())
     }
 
     fn read(&self, item: &Item) -> Result<Content> {

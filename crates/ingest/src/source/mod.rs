@@ -42,15 +42,16 @@ trait Source {
     fn read(&self, item: &Item) -> Result<Content>;
 }
 
-/// Lists a source, or the clone of its repository.
-pub fn list(spec: &SourceSpec, clone: Option<&Workspace>, emit: &mut Emit<'_>) -> Result<()> {
-    let mut pages =
-        Pages { emit, limits: &spec.options.limits, documents: 0, bytes: 0, items: Vec::new(), failures: Vec::new() };
+/// Lists a source, or the clone of its repository. Returns how many entries were looked at.
+pub fn list(spec: &SourceSpec, clone: Option<&Workspace>, emit: &mut Emit<'_>) -> Result<u64> {
+    let limits = &spec.options.limits;
+    let mut pages = Pages { emit, limits, entries: 0, documents: 0, bytes: 0, items: Vec::new(), failures: Vec::new() };
     match clone {
         Some(workspace) => git::Repository::of_clone(spec, workspace)?.list(&mut pages)?,
         None => open(spec, None)?.list(&mut pages)?,
     }
-    pages.flush()
+    pages.flush()?;
+    Ok(pages.entries.max(pages.documents))
 }
 
 /// The bytes of one item.
@@ -117,6 +118,8 @@ pub fn within_limit(size: u64, limits: &Limits) -> Result<()> {
 struct Pages<'a, 'b> {
     emit: &'a mut Emit<'b>,
     limits: &'a Limits,
+    /// Entries that were looked at, as far as the source counts them apart from its documents.
+    entries: u64,
     documents: u64,
     bytes: usize,
     items: Vec<Item>,
@@ -124,6 +127,11 @@ struct Pages<'a, 'b> {
 }
 
 impl Pages<'_, '_> {
+    /// Counts entries that were looked at, whether they are documents or not.
+    fn saw(&mut self, entries: u64) {
+        self.entries += entries;
+    }
+
     fn push(&mut self, found: std::result::Result<Item, Failure>) -> Result<()> {
         self.documents += 1;
         let max = self.limits.max_documents;

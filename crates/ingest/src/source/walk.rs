@@ -91,17 +91,21 @@ struct Level {
     /// Relative to the location.
     path: PathBuf,
     rules: Gitignore,
+    /// How many of its entries are no folders, hidden ones included.
+    files: u64,
     /// Entries still to visit, last first.
     entries: Vec<(OsString, bool)>,
 }
 
-/// Visits every document of the folder: its relative path, or why something could not be looked at.
+/// Visits every document of the folder: its relative path, or why something could not be looked at. Returns how many
+/// files the folders that were entered have, documents or not.
 pub fn walk(
     location: &Location,
     rules: &Rules,
     visit: &mut dyn FnMut(std::result::Result<&str, Failure>) -> Result<()>,
-) -> Result<()> {
+) -> Result<u64> {
     let top = read_level(location, PathBuf::new()).map_err(|e| Error::io(&location.given, &e))?;
+    let mut files = top.files;
     let mut levels = vec![top];
     while let Some(level) = levels.last_mut() {
         let Some((name, folder)) = level.entries.pop() else {
@@ -122,11 +126,14 @@ pub fn walk(
             continue;
         }
         match read_level(location, path.clone()) {
-            Ok(next) => levels.push(next),
+            Ok(next) => {
+                files += next.files;
+                levels.push(next);
+            }
             Err(error) => visit(Err(Failure { uri: format!("{utf8}/"), error: Error::io(utf8, &error) }))?,
         }
     }
-    Ok(())
+    Ok(files)
 }
 
 fn ignored(levels: &[Level], rules: &Rules, path: &Path, folder: bool) -> bool {
@@ -145,21 +152,22 @@ fn ignored(levels: &[Level], rules: &Rules, path: &Path, folder: bool) -> bool {
 }
 
 fn read_level(location: &Location, path: PathBuf) -> std::io::Result<Level> {
-    let mut entries = Vec::new();
+    let (mut entries, mut files) = (Vec::new(), 0);
     for entry in location.folder(&path)?.entries()? {
         let entry = entry?;
         let name = entry.file_name();
+        let kind = entry.file_type()?;
+        files += u64::from(!kind.is_dir());
         if name.as_encoded_bytes().starts_with(b".") {
             continue;
         }
-        let kind = entry.file_type()?;
         if kind.is_symlink() && location.metadata(&path.join(&name)).is_ok_and(|m| m.is_dir()) {
             continue;
         }
         entries.push((name, kind.is_dir()));
     }
     entries.sort_by(|a, b| b.0.cmp(&a.0));
-    Ok(Level { rules: gitignore(location, &path), path, entries })
+    Ok(Level { rules: gitignore(location, &path), path, files, entries })
 }
 
 /// The folder's own rules. One that cannot be read has no rules: git, too, only warns.

@@ -19,6 +19,7 @@ use crate::source::walk::Rules;
 use rag_core::error::{Error, Kind};
 use rag_core::provenance::ContentHash;
 use rag_core::source::{Failure, Item, Place};
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::io::{Cursor, Read};
 use std::path::Path;
@@ -39,6 +40,8 @@ pub struct Listing<'a> {
     pub archive: &'a str,
     /// What its members' URIs begin with.
     pub name: &'a str,
+    /// How many members were come to that are no folders, those of archives inside of it included.
+    pub seen: Cell<u64>,
 }
 
 /// An archive on the way to the innermost.
@@ -58,6 +61,7 @@ impl Listing<'_> {
         loop {
             let member = members.next().map_err(|trouble| after(trouble, last.as_deref()))?;
             let Some(member) = member else { break };
+            self.seen.update(|seen| seen + u64::from(member.what != What::Folder));
             let (path, literal, fault) = match &member.name {
                 Ok(name) => (&name.path, name.literal.as_ref(), None),
                 Err((shown, error)) => (shown, None, Some(error)),

@@ -35,6 +35,7 @@ use name::Name;
 use rag_core::error::{Error, Kind, Result};
 use rag_core::provenance::ContentHash;
 use rag_core::source::{Content, Failure, Item, Origin, Place, SourceOptions, SourceSpec};
+use std::cell::Cell;
 use std::fs::File;
 use std::path::{Component, Path};
 use stream::{Budget, Input};
@@ -97,8 +98,8 @@ impl<'a> Archives<'a> {
         Ok(file.into_std())
     }
 
-    /// Everything in the archive at `path` (empty: the location itself).
-    fn one(&self, path: &str, name: &str) -> Result<Vec<list::Found>> {
+    /// Lists everything in the archive at `path` (empty: the location itself).
+    fn one(&self, path: &str, name: &str, pages: &mut Pages<'_, '_>) -> Result<Vec<list::Found>> {
         let file = self.file(path, name)?;
         let options = &self.spec.options;
         let budget = Budget::new(&options.limits);
@@ -108,29 +109,35 @@ impl<'a> Archives<'a> {
             budget: budget.clone(),
             archive: path,
             name,
+            seen: Cell::new(0),
         };
         let base = name.rsplit('/').next().unwrap_or(name);
-        Members::open(Input::File(file), base, &budget)
+        let found = Members::open(Input::File(file), base, &budget)
             .and_then(|mut members| listing.list(&mut members, Level { within: "", chain: &[] }))
-            .map_err(|trouble| named("archive", name, trouble.into_error()))
+            .map_err(|trouble| named("archive", name, trouble.into_error()));
+        pages.saw(listing.seen.get());
+        found
     }
 }
 
 impl Source for Archives<'_> {
     fn list(&self, pages: &mut Pages<'_, '_>) -> Result<()> {
         if self.location.kind.is_file() {
-            return self.one("", &self.location.name)?.into_iter().try_for_each(|found| pages.push(found));
+            let found = self.one("", &self.location.name, pages)?;
+            return found.into_iter().try_for_each(|found| pages.push(found));
         }
         // `glob` and `ignore` are about members; a folder's archives are known by their names.
         let usual = SourceOptions { glob: Vec::new(), ignore: Vec::new(), ..self.spec.options.clone() };
         let archives = walk::Rules::new(self.spec.kind, &usual)?;
-        walk::walk(&self.location, &archives, &mut |found| match found {
-            Ok(path) => match self.one(path, path) {
+        let seen = walk::walk(&self.location, &archives, &mut |found| match found {
+            Ok(path) => match self.one(path, path, pages) {
                 Ok(found) => found.into_iter().try_for_each(|found| pages.push(found)),
                 Err(error) => pages.push(Err(Failure { uri: path.to_owned(), error })),
             },
             Err(failure) => pages.push(Err(failure)),
-        })
+        })?;
+        pages.saw(seen);
+        Ok(())
     }
 
     fn read(&self, item: &Item) -> Result<Content> {

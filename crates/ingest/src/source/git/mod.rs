@@ -153,6 +153,7 @@ impl Source for Repository<'_> {
             drop(entry);
             // A submodule is a commit of another repository.
             let folder = kind == Some(ObjectType::Tree);
+            pages.saw(u64::from(!folder));
             if hidden || mode == LINK || !(folder || kind == Some(ObjectType::Blob)) {
                 continue;
             }
