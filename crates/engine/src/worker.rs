@@ -73,7 +73,7 @@ enum Role {
 enum Ready {
     Acquire,
     Clone(PathBuf),
-    Parse(Tokenizer),
+    Parse(Box<Tokenizer>),
 }
 
 impl Ready {
@@ -140,7 +140,7 @@ fn prepare(role: &Role) -> Result<Ready> {
             let manifest = Manifest::read(models, model, model)?;
             let tokenizer = Tokenizer::open(&manifest.tokenizer, *max_tokens)?;
             sandbox::confine(&Profile::Parse)?;
-            Ok(Ready::Parse(tokenizer))
+            Ok(Ready::Parse(Box::new(tokenizer)))
         }
     }
 }
@@ -177,6 +177,7 @@ fn answer(ready: &Ready, task: &Task, output: &mut File) -> Result<Said> {
             Ok(Said::Cloned { commit: cloned.commit, reference: cloned.reference, known: cloned.known })
         }
         (Task::Parse { kind, options, uri, content, given }, Ready::Parse(tokenizer)) => {
+            let tokenizer = tokenizer.as_ref();
             let document = match given {
                 Some(metadata) => rag_ingest::parse_inline(*kind, options, uri, &content.bytes, metadata, tokenizer),
                 None => rag_ingest::parse_listed(*kind, options, uri, content, tokenizer),

@@ -11,8 +11,8 @@
 
 use rag_core::source::Workspace;
 use rag_core::{Error, Kind, Result};
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -114,7 +114,8 @@ impl Workspaces {
             return Err(Error::new(Kind::NotReady, "the engine has no folder for clones of repositories")
                 .with_hint("The server's engine has one; to try the engine alone give it --workspaces DIR."));
         };
-        let made = tempfile::Builder::new().prefix("clone-").rand_bytes(NAME).tempdir_in(folder);
+        let closed = Permissions::from_mode(0o700);
+        let made = tempfile::Builder::new().prefix("clone-").rand_bytes(NAME).permissions(closed).tempdir_in(folder);
         made.map_err(|e| Error::io(&folder.to_string_lossy(), &e))
     }
 
@@ -185,7 +186,6 @@ pub fn size(folder: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     fn started() -> (TempDir, Arc<Workspaces>) {
         let parent = tempfile::tempdir().expect("folder");
