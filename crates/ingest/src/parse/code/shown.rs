@@ -240,6 +240,6 @@ mod tests {
             assert!(seen(&text).ends_with("after"), "{end}");
         }
         assert!(seen(&format!("\"{}\" ; é", "- ".repeat(5000))).ends_with("\" ; é"));
-        assert!(seen(&format!("/* {} */ é", "- ".repeat(5000))).ends_with("*/  "));
+        assert!(seen(&format!("/* {} */ é", "- ".repeat(5000))).ends_with("*/   "));
     }
 }
