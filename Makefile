@@ -1,6 +1,6 @@
 # Verbs only; the scripts hold the rest. PG_CONFIG=… chooses another server than the private one.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full install up down psql lint fmt unit regress isolation server-test eval bench clean
+.PHONY: help setup demo test test-full install up down psql lint fmt unit regress isolation server-test fuzz eval bench clean
 export PG_CONFIG
 
 help: ## list the verbs
@@ -24,7 +24,7 @@ psql: ## a session on it; SQL on standard input works
 lint: ## formatting, clippy, layer rules, shell scripts
 	@scripts/setup.sh dev && scripts/lint.sh
 fmt: ## format the Rust code
-	@cargo fmt --all
+	@cargo fmt --all && cargo fmt --manifest-path fuzz/Cargo.toml
 unit: ## tests beside the code (no server)
 	@scripts/setup.sh && scripts/test.sh unit
 regress: ## one SQL verb after the other
@@ -33,6 +33,8 @@ isolation: ## two sessions at once
 	@scripts/setup.sh && scripts/install.sh && scripts/test.sh isolation
 server-test: ## crashes, restarts, files, the README
 	@scripts/setup.sh && scripts/install.sh && scripts/test.sh server
+fuzz: ## the parsers against mutated files, a minute each
+	@scripts/setup.sh && scripts/fuzz.sh
 eval: ## retrieval quality against the committed baselines
 	@scripts/setup.sh && scripts/install.sh && eval/run.sh
 bench: ## speed

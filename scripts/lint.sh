@@ -64,7 +64,7 @@ rule_spdx() {
     # What is read by a test is content, not code.
     [[ $file != */fixtures/* ]] || continue
     head -2 "$file" | grep -q 'SPDX-License-Identifier: PostgreSQL' || { say "${file#"$tree"/}: no SPDX line"; bad=1; }
-  done < <(rust_files src crates eval tests)
+  done < <(rust_files src crates eval tests fuzz)
   return "$bad"
 }
 
@@ -75,7 +75,7 @@ rule_unfinished() {
     hits=$(grep -nE '\b(TODO|FIXME|XXX)\b|\b(todo|unimplemented|dbg)!' "$file") || continue
     say "${file#"$tree"/}: unfinished: ${hits%%$'\n'*}"
     bad=1
-  done < <(rust_files src crates eval tests)
+  done < <(rust_files src crates eval tests fuzz)
   return "$bad"
 }
 
@@ -85,7 +85,7 @@ rule_file_length() {
   while IFS= read -r file; do
     lines=$(sed '/^#\[cfg(test)\]/,$d' "$file" | grep -cvE '^[[:space:]]*(//.*)?$' || true)
     [ "$lines" -le "$MAX_CODE_LINES" ] || { say "${file#"$tree"/}: $lines lines of code, more than $MAX_CODE_LINES"; bad=1; }
-  done < <(rust_files src crates eval)
+  done < <(rust_files src crates eval fuzz)
   return "$bad"
 }
 
@@ -115,7 +115,7 @@ rule_one_pgrx_version() {
   grep -qE "^pgrx = .*\"=$CARGO_PGRX_VERSION\"" Cargo.toml || { say "Cargo.toml's pgrx is not $CARGO_PGRX_VERSION, cargo-pgrx is"; return 1; }
 }
 
-rule_formatting() { cargo fmt --all --check; }
+rule_formatting() { cargo fmt --all --check && cargo fmt --manifest-path fuzz/Cargo.toml --check; }
 rule_clippy() { cargo clippy -q --workspace --exclude pg_rag --all-targets -- -D warnings; }
 rule_clippy_extension() { cargo clippy -q -p pg_rag --no-default-features --features "pg$PG_MAJOR" -- -D warnings; }
 rule_shell() { shellcheck -x scripts/*.sh eval/*.sh eval/*/*.sh .ci/run; }

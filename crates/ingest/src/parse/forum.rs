@@ -99,7 +99,7 @@ pub fn parse(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
         !about_the_question && !is_text(name)
     });
     metadata::describe(&mut parsed, said.collect());
-    parsed.title = title.or(parsed.title);
+    parsed.title = title.as_deref().map(metadata::short).or(parsed.title);
     parsed.published_at = published_at.or(parsed.published_at);
     Ok(parsed)
 }

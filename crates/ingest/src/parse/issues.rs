@@ -60,7 +60,7 @@ pub fn parse(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
         said.insert("comments".to_owned(), comments.len().into());
     }
     metadata::describe(&mut parsed, said);
-    parsed.title = title;
+    parsed.title = title.as_deref().map(metadata::short);
     Ok(parsed)
 }
 
@@ -117,7 +117,7 @@ fn attached(attachment: &Value) -> Option<Post> {
     let text = object.get("text").or_else(|| object.get("content"))?.as_str()?;
     let address = !text.contains(char::is_whitespace) && (text.starts_with("http://") || text.starts_with("https://"));
     let mut post = written("attachment", text.to_owned(), object);
-    let name = text_of(object, NAMES);
+    let name = text_of(object, NAMES).as_deref().map(metadata::short);
     post.path = name.iter().cloned().collect();
     note(&mut post.metadata, "name", name);
     (!address).then_some(post)

@@ -14,8 +14,8 @@ use time::format_description::well_known::Rfc3339;
 use time::macros::format_description;
 use time::{Date, OffsetDateTime, PrimitiveDateTime, UtcOffset};
 
-/// Longest title in characters: it is embedded with every chunk of its document.
-const MAX_TITLE: usize = 500;
+/// Longest title, name or address in characters: it goes with every chunk.
+const MAX_SHORT: usize = 500;
 
 const LANGUAGE_KEYS: &[&str] = &["language", "lang"];
 const PUBLISHED_KEYS: &[&str] = &["published_at", "published", "date"];
@@ -91,7 +91,7 @@ fn toml_times(table: Map<String, Value>) -> Map<String, Value> {
 pub fn describe(parsed: &mut Parsed, table: Map<String, Value>) {
     let mut table = map_without_nul(table);
     if let Some(title) = take_text(&mut table, &["title"]) {
-        parsed.title = Some(title.chars().take(MAX_TITLE).collect());
+        parsed.title = Some(short(&title));
     }
     if let Some(language) = take_text(&mut table, LANGUAGE_KEYS) {
         parsed.language = Some(language);
@@ -114,6 +114,11 @@ fn take_text(table: &mut Map<String, Value>, keys: &[&str]) -> Option<String> {
     })?;
     table.shift_remove(key);
     Some(text)
+}
+
+/// What is short enough to go with every chunk of a document or part.
+pub fn short(text: &str) -> String {
+    text.chars().take(MAX_SHORT).collect()
 }
 
 /// The text of a string or number; YAML reads a title like `2024` as a number.

@@ -6,7 +6,7 @@
 //! the texts of its posts with a blank line between them; who wrote a post, when, and how it was received is not in the text
 //! but in the facts and metadata of its part, so that a renamed author changes no chunk's text. Texts are Markdown.
 
-use super::metadata::{rfc3339, scalar};
+use super::metadata::{rfc3339, scalar, short};
 use super::{Parsed, Part, Structure, html, markdown};
 use crate::text::{map_without_nul, repair, value_without_nul, without_nul};
 use rag_core::document::Facts;
@@ -35,6 +35,9 @@ const PEOPLE: &[&str] = &["login", "display_name", "displayName", "username", "n
 
 /// Bytes of what a post answers that go with it; the first sentences of what is longer.
 const MAX_CONTEXT: usize = 480;
+
+/// Most digits of a number that goes with every chunk.
+const MAX_DIGITS: usize = 100;
 
 /// Posts of one document, at most; each is a part, which takes far more memory than the shortest post.
 const MAX_POSTS: usize = 50_000;
@@ -132,7 +135,7 @@ pub fn person(value: &Value) -> Option<String> {
         Value::String(name) => without_nul(name.trim()),
         _ => return None,
     };
-    Some(name).filter(|name| !name.is_empty())
+    Some(short(&name)).filter(|name| !name.is_empty())
 }
 
 /// A time as RFC 3339: text, or seconds since 1970.
@@ -152,11 +155,16 @@ pub fn list<'o>(object: &'o Object, name: &str) -> &'o [Value] {
     object.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// Puts a field into metadata if there is one.
+/// Puts a field into metadata if there is one. It goes with every chunk, so a long text is cut, and a number of more digits
+/// than anybody counts with is none.
 pub fn note(metadata: &mut Object, name: &str, value: Option<impl Into<Value>>) {
-    if let Some(value) = value {
-        metadata.insert(name.to_owned(), value_without_nul(value.into()));
-    }
+    let value = match value.map(Into::into) {
+        None => return,
+        Some(Value::String(text)) => Value::String(short(&text)),
+        Some(Value::Number(number)) if number.as_str().len() > MAX_DIGITS => return,
+        Some(value) => value,
+    };
+    metadata.insert(name.to_owned(), value_without_nul(value));
 }
 
 /// What goes with an answer to `text`: all of it, or its first sentences.

@@ -9,7 +9,7 @@
 //! A listing only needs the [`key`], and gets it without building the rest: a value takes up to a hundred times the
 //! memory of its text, and what one record does to a listing happens to all of them.
 
-use super::metadata::{rfc3339, scalar};
+use super::metadata::{self, rfc3339, scalar};
 use super::{Parsed, plain, post};
 use crate::text::{map_without_nul, repair};
 use rag_core::error::{Error, Kind, Result};
@@ -57,7 +57,7 @@ pub fn document(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
         repaired_bytes: record.repaired_bytes + body.repaired_bytes,
         media_type: "text/plain".to_owned(),
         external_id: record.external_id,
-        title: record.title,
+        title: record.title.as_deref().map(metadata::short),
         language: record.language,
         published_at: record.published_at,
         metadata: record.metadata,

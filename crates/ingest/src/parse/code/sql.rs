@@ -175,8 +175,9 @@ pub fn parts(text: &str) -> Vec<Part> {
         };
         gap(text, at..start, &mut loose, &mut parts);
         at = statement.end;
-        let line = text[statement.head..].lines().next().unwrap_or_default();
-        let header = line[..line.floor_char_boundary(MAX_HEADER)].trim_end().to_owned();
+        let head = &text[statement.head..statement.end];
+        let line = head[..head.floor_char_boundary(MAX_HEADER)].lines().next().unwrap_or_default();
+        let header = line.trim_end().to_owned();
         let facts = Facts { symbol: Some(name), symbol_kind: Some(kind.to_owned()), ..Facts::default() };
         parts.push(Part { range: start..at, header: Some(header), facts, ..Part::default() });
     }

@@ -29,6 +29,9 @@ const MAX_WRAPPERS: usize = 8;
 /// Bytes of all headers around a symbol together; the innermost are kept.
 const MAX_CONTEXT: usize = 600;
 
+/// Bytes of the names of what is around a symbol; a longer one would stand before each of any number of symbols.
+const MAX_SCOPE: usize = 1000;
+
 /// Bytes of text between symbols that is worth cutting at its statements.
 const LARGE: usize = 200;
 
@@ -299,7 +302,7 @@ impl<'t> Walker<'_, 't> {
     }
 
     fn qualified(&self, scope: &Scope, name: &str, kind: &str, singleton: bool) -> String {
-        if scope.name.is_empty() {
+        if scope.name.is_empty() || scope.name.len() > MAX_SCOPE {
             return name.trim_start_matches('.').to_owned();
         }
         let member =

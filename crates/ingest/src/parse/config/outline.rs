@@ -17,6 +17,9 @@ const MAX_TOP: usize = 4096;
 /// Longest name in a path in characters: it is repeated in every chunk beneath it.
 const MAX_NAME: usize = 200;
 
+/// Most names in a path, for the same reason; a dotted key may be as long as the file.
+const MAX_PATH: usize = 32;
+
 /// How an entry is found from the one around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Key {
@@ -33,10 +36,11 @@ impl Key {
     pub fn names(&self, text: &str, path: &mut Vec<String>) {
         match self {
             Key::Name(range) => path.push(name(&text[range.clone()])),
-            Key::Dotted(range) => path.extend(undotted(&text[range.clone()]).into_iter().map(name)),
+            Key::Dotted(range) => path.extend(undotted(&text[range.clone()]).into_iter().take(MAX_PATH).map(name)),
             Key::Index(index) => path.push(format!("[{index}]")),
         }
         path.retain(|name| !name.is_empty());
+        path.truncate(MAX_PATH);
     }
 }
 

@@ -25,7 +25,7 @@ use rag_core::error::{Error, Kind, Result};
 use rag_core::source::Rendition;
 use render::Renderer;
 use serde_json::Map;
-use tree::Tree;
+use tree::{NONE, Tree};
 use url::Url;
 
 /// How much of a page is read.
@@ -140,9 +140,17 @@ fn render(tree: &Tree, base: Option<&Url>, content: &Content) -> String {
 
 /// The first time that an article names in its own markup; most often that of its publication.
 fn first_time(tree: &Tree, content: &Content) -> Option<String> {
-    let inside = |node: u32| tree.above(node).any(|at| content.roots.contains(&at));
+    let mut inside = vec![false; tree.nodes.len()];
+    content.roots.iter().for_each(|root| inside[*root as usize] = true);
+    // A child comes after its parent.
+    for (at, node) in tree.nodes.iter().enumerate().filter(|(_, node)| node.parent != NONE) {
+        inside[at] |= inside[node.parent as usize];
+    }
     let times = tree.elements().filter(|node| tree.name(*node) == "time");
-    times.filter(|node| inside(*node)).take(100).find_map(|node| metadata::rfc3339(tree.attribute(node, "datetime")?))
+    times
+        .filter(|node| inside[*node as usize])
+        .take(100)
+        .find_map(|node| metadata::rfc3339(tree.attribute(node, "datetime")?))
 }
 
 #[cfg(test)]

@@ -14,6 +14,9 @@ use url::Url;
 /// Longest address that is written; what is longer carries data.
 const MAX_URL: usize = 2000;
 
+/// Bytes of a class in which a language is looked for; one frame may stand around any number of passages of code.
+const MAX_CLASS: usize = 500;
+
 /// Renders parts of one page.
 pub struct Renderer<'t> {
     tree: &'t Tree,
@@ -156,6 +159,7 @@ impl<'t> Renderer<'t> {
         for at in std::iter::once(node).chain(inside).chain(around) {
             let named = self.tree.attribute(at, "data-lang").or_else(|| self.tree.attribute(at, "data-language"));
             let class = self.tree.attribute(at, "class").unwrap_or_default();
+            let class = &class[..class.floor_char_boundary(MAX_CLASS)];
             let mut words = class.split([' ', '\t', '\n', ':', ';']).filter(|word| !word.is_empty());
             let mut of_class = || {
                 while let Some(word) = words.next() {

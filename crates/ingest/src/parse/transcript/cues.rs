@@ -6,7 +6,7 @@
 //! than 99, the comma may be a dot, a SubRip text may have blank lines in it. Markup is dropped; a voice (`<v Name>`), and in
 //! either format a label (`[Name]: …`, `>> NAME: …`), is the speaker.
 
-use super::{Found, Segment};
+use super::{Found, Segment, identity};
 use serde_json::Map;
 
 /// Longest label of a speaker in characters.
@@ -32,7 +32,7 @@ pub fn srt(text: &str) -> Found {
             at += 1;
             continue;
         };
-        let id = at.checked_sub(1).and_then(number).map(str::to_owned);
+        let id = at.checked_sub(1).and_then(number).map(identity);
         let start = at + 1;
         at = start;
         while at < lines.len() && begins(at).is_none() {
@@ -61,7 +61,7 @@ pub fn vtt(text: &str) -> Found {
             continue;
         };
         let (from, to) = times(block[at]);
-        let id = at.checked_sub(1).and_then(|i| block.get(i)).map(|line| line.trim().to_owned());
+        let id = at.checked_sub(1).and_then(|i| block.get(i)).map(|line| identity(line.trim()));
         for (voice, text) in voices(&block[at + 1..].join("\n")) {
             let (named, text) = label(&text);
             found.segments.push(Segment { from, to, id: id.clone(), speaker: voice.or(named), text });

@@ -45,6 +45,14 @@ pub struct Found {
     pub about: Map<String, Value>,
 }
 
+/// Bytes of an identity that count; others may be as long as the file, and segments without a begin have that of another.
+const MAX_IDENTITY: usize = 64;
+
+/// An identity as far as it orders segments.
+fn identity(text: &str) -> String {
+    text[..text.floor_char_boundary(MAX_IDENTITY)].to_owned()
+}
+
 /// The document of a recording.
 pub fn parse(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
     let repaired = repair(bytes);

@@ -6,8 +6,8 @@
 //! alone. Times are seconds, or text like `00:01:02.5`; under names with `ms`, and in `offsets`, milliseconds.
 
 use super::cues::{label, stamp};
-use super::{Found, Segment};
-use crate::parse::metadata::scalar;
+use super::{Found, Segment, identity};
+use crate::parse::metadata::{scalar, short};
 use crate::parse::post::{first, person, text_of};
 use rag_core::error::{Error, Kind, Result};
 use serde_json::value::RawValue;
@@ -83,7 +83,10 @@ fn names(value: Option<Value>) -> BTreeMap<String, String> {
         Some(Value::Array(list)) => {
             let one = |value: &Value| {
                 let object = value.as_object()?;
-                Some((text_of(object, &["id", "label", "speaker"])?, text_of(object, &["name", "display_name"])?))
+                Some((
+                    text_of(object, &["id", "label", "speaker"])?,
+                    short(&text_of(object, &["name", "display_name"])?),
+                ))
             };
             list.iter().filter_map(one).collect()
         }
@@ -107,7 +110,7 @@ fn segment(index: usize, value: &Value, names: &BTreeMap<String, String>) -> Res
     };
     let text = first(object, TEXTS).and_then(scalar).unwrap_or_default();
     let speaker = first(object, SPEAKERS).and_then(|who| match who {
-        Value::Number(number) => Some(number.to_string()),
+        Value::Number(number) => Some(short(&number.to_string())),
         who => person(who),
     });
     let speaker = speaker.map(|who| names.get(&who).cloned().unwrap_or(who));
@@ -115,7 +118,7 @@ fn segment(index: usize, value: &Value, names: &BTreeMap<String, String>) -> Res
     Ok(Segment {
         from: time(FROM, FROM_MS, "from"),
         to: time(TO, TO_MS, "to"),
-        id: text_of(object, IDS),
+        id: text_of(object, IDS).as_deref().map(identity),
         speaker: speaker.or(labelled),
         text,
     })
