@@ -81,7 +81,10 @@ fn same_chunks(before: &BTreeMap<i64, Chunk>, after: &BTreeMap<i64, Chunk>) {
 
 fn meeting(ann: &str) -> String {
     let turns: Vec<Value> = (0..12)
-        .map(|at| json!({"start": at, "end": at + 1, "speaker": ["a", "b"][at % 2], "text": format!("Point {at} of the list.")}))
+        .map(|at| {
+            let speaker = if at % 2 == 0 { "a" } else { "b" };
+            json!({"start": at, "end": at + 1, "speaker": speaker, "text": format!("Point {at} of the list.")})
+        })
         .collect();
     json!({"id": "m", "title": "Budget", "speakers": {"a": ann, "b": "Bertram"}, "segments": turns}).to_string()
 }
