@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn a_message_is_heard_whole() {
         let (ours, mut theirs) = pair();
-        let said = Said::Content(Content { bytes: vec![7; 300_000], ..Content::default() });
+        let said = Said::Content(Box::new(Content { bytes: vec![7; 300_000], ..Content::default() }));
         let frame = encode(&said).expect("encodes");
         let length = frame.len() - 4;
         let writer = std::thread::spawn(move || theirs.write_all(&frame).expect("writes"));

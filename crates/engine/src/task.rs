@@ -91,7 +91,7 @@ pub enum Said {
         seen: u64,
     },
     /// Bytes of an item.
-    Content(Content),
+    Content(Box<Content>),
     /// The clone is made.
     Cloned {
         /// Hash of the commit.
@@ -256,7 +256,7 @@ mod tests {
         let document = |uri: &str| Said::Document(Box::new(Document { uri: uri.to_owned(), ..Document::default() }));
         assert!(parse(1).is_answered_by(&document("u")));
         assert!(!parse(1).is_answered_by(&document("v")));
-        assert!(!parse(1).is_answered_by(&Said::Content(Content::default())));
+        assert!(!parse(1).is_answered_by(&Said::Content(Box::default())));
     }
 
     #[test]

@@ -168,10 +168,10 @@ fn answer(ready: &Ready, task: &Task, output: &mut File) -> Result<Said> {
             };
             Ok(Said::Listed { seen })
         }
-        (Task::Fetch { source, item, workspace }, Ready::Acquire) => Ok(Said::Content(match workspace {
+        (Task::Fetch { source, item, workspace }, Ready::Acquire) => Ok(Said::Content(Box::new(match workspace {
             Some(workspace) => rag_ingest::fetch_clone(source, workspace, item)?,
             None => rag_ingest::fetch(source, item)?,
-        })),
+        }))),
         (Task::Clone { source, commit, known }, Ready::Clone(folder)) => {
             let cloned = rag_ingest::clone_remote(source, folder, commit.as_deref(), known.as_deref())?;
             Ok(Said::Cloned { commit: cloned.commit, reference: cloned.reference, known: cloned.known })

@@ -155,7 +155,7 @@ impl Pool {
         let fetch = Task::Fetch { source: source.clone(), item: item.clone(), workspace };
         let mut content = match self.make(Turn::Fetch, fit, &fetch, &mut budget, peer)? {
             None => return Ok(None),
-            Some(Ok(Said::Content(content))) => content,
+            Some(Ok(Said::Content(content))) => *content,
             Some(Ok(_)) => return Ok(Some(failed(&item.uri, out_of_turn(&fetch)))),
             Some(Err(error)) => return Ok(Some(failed(&item.uri, error))),
         };
