@@ -255,6 +255,23 @@ COMMENT ON POLICY of_sync ON rag.sync_item IS 'items of visible runs';
 COMMENT ON POLICY of_source ON rag.job IS 'jobs of visible sources';
 COMMENT ON POLICY of_job ON rag.job_failure IS 'failures of visible jobs';
 
+CREATE OR REPLACE VIEW rag.status WITH (security_invoker = true) AS
+SELECT s.name AS source, y.status, y.started, y.finished, y.new, y.modified, y.unchanged, y.deleted, y.failed,
+       y.error, k.chunks, k.truncated, k.chunks - k.embedded AS pending, k.oldest_pending,
+       CASE WHEN k.chunks = 0 THEN 1.0 ELSE k.embedded::double precision / k.chunks END AS coverage
+  FROM rag.source s
+  JOIN rag.collection c ON c.id = s.collection_id
+  LEFT JOIN LATERAL (SELECT r.status, r.started, r.finished, r.new, r.modified, r.unchanged, r.deleted, r.failed, r.error
+                       FROM rag.sync r WHERE r.source_id = s.id ORDER BY r.id DESC LIMIT 1) y ON true
+  CROSS JOIN LATERAL (
+    SELECT pg_catalog.count(*) AS chunks, pg_catalog.count(e.chunk_id) AS embedded,
+           pg_catalog.count(*) FILTER (WHERE e.truncated) AS truncated,
+           pg_catalog.now() - pg_catalog.min(d.fetched_at) FILTER (WHERE e.chunk_id IS NULL) AS oldest_pending
+      FROM rag.document d
+      JOIN rag.chunk k ON k.document_id = d.id AND k.current
+      LEFT JOIN rag.chunk_embedding e ON e.chunk_id = k.id AND e.model_id = c.model_id
+     WHERE d.source_id = s.id) k;
+
 CREATE VIEW rag.jobs WITH (security_invoker = true) AS
 SELECT j.id, j.kind, s.name AS source, j.state, j.progress, j.attempts, j.max_attempts, j.run_after, j.lease_until,
        j.worker_pid, j.requested_by, j.created_at, j.finished_at

@@ -41,7 +41,8 @@ SELECT s.name AS source, y.status, y.started, y.finished, y.new, y.modified, y.u
        CASE WHEN k.chunks = 0 THEN 1.0 ELSE k.embedded::double precision / k.chunks END AS coverage
   FROM rag.source s
   JOIN rag.collection c ON c.id = s.collection_id
-  LEFT JOIN LATERAL (SELECT * FROM rag.sync y WHERE y.source_id = s.id ORDER BY y.id DESC LIMIT 1) y ON true
+  LEFT JOIN LATERAL (SELECT r.status, r.started, r.finished, r.new, r.modified, r.unchanged, r.deleted, r.failed, r.error
+                       FROM rag.sync r WHERE r.source_id = s.id ORDER BY r.id DESC LIMIT 1) y ON true
   CROSS JOIN LATERAL (
     SELECT pg_catalog.count(*) AS chunks, pg_catalog.count(e.chunk_id) AS embedded,
            pg_catalog.count(*) FILTER (WHERE e.truncated) AS truncated,
