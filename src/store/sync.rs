@@ -238,6 +238,11 @@ pub fn advance(run: Run, new: i32, modified: i32, failed: i32) -> Result<(i64, i
 /// slash) or in an archive that failed, and nothing at all when a record failed before its key was known (its URI names a
 /// line or a row). Nor has what a feed does not show any more: `feed` is the location of one, and its posts stay.
 pub fn finish(run: Run, feed: Option<&str>) -> Result<Counts> {
+    // The manifest of a first sync has no statistics, and a nested loop over it would take a square of the time.
+    spi::with_settings(&[(c"enable_nestloop", "off")], || end(run, feed))
+}
+
+fn end(run: Run, feed: Option<&str>) -> Result<Counts> {
     spi::execute(
         "UPDATE rag.document d SET repository = s.location, commit = i.place #>> '{Blob,commit}',
                 ref = i.place #>> '{Blob,reference}'

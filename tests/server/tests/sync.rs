@@ -5,7 +5,7 @@
 use postgres::Client;
 use postgres::error::SqlState;
 use rag_server_tests::process;
-use rag_server_tests::{Cluster, Failure, TestResult, with_cluster};
+use rag_server_tests::{Cluster, Failure, TestResult, standin, with_bare_cluster, with_cluster};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -268,4 +268,38 @@ fn a_sync_whose_backend_is_terminated_converges() -> TestResult {
 fn a_sync_whose_backend_is_killed_converges() -> TestResult {
     // PostgreSQL restarts all sessions after a kill -9 of one; what counts is that the data is well.
     with_cluster(&[], |cluster| interrupt(cluster, "KILL"))
+}
+
+/// Without statistics, which a first sync does not have, a list of values looks to the planner like the whole table.
+#[test]
+fn a_first_sync_does_not_read_its_tables_again_and_again() -> TestResult {
+    const RECORDS: i64 = 4000;
+    with_bare_cluster(&["autovacuum = off"], |cluster| {
+        let records: String = (0..RECORDS)
+            .map(|n| {
+                format!(
+                    "{{\"_id\": \"r{n}\", \"title\": \"Record {n}\", \"text\": \"Box {n} holds {} nails.\"}}\n",
+                    n * 7
+                )
+            })
+            .collect();
+        let file = cluster.write("boxes.jsonl", records)?.to_string_lossy().into_owned();
+        let mut client = cluster.connect()?;
+        client.batch_execute("CREATE EXTENSION pg_rag CASCADE")?;
+        standin::collection(cluster, &mut client)?;
+        let sql = "SELECT rag.add_source('boxes', 'jsonl', $1, collection => 'standin')";
+        client.execute(sql, &[&file])?;
+        sync(&mut client, "boxes")?;
+        assert_eq!(counts(&mut client, "boxes")?, [RECORDS, 0, 0, 0, 0]);
+        client.batch_execute("SELECT pg_stat_force_next_flush()")?;
+        let sql = "SELECT indexrelname::text, idx_scan, idx_tup_read FROM pg_stat_user_indexes
+                    WHERE schemaname = 'rag' AND idx_tup_read > $1
+                    UNION ALL
+                   SELECT relname::text, seq_scan, seq_tup_read FROM pg_stat_user_tables
+                    WHERE schemaname = 'rag' AND seq_tup_read > $1 ORDER BY 1";
+        let read = client.query(sql, &[&(RECORDS * 8)])?;
+        let read: Vec<(String, i64, i64)> = read.iter().map(|r| (r.get(0), r.get(1), r.get(2))).collect();
+        assert!(read.is_empty(), "{read:?}");
+        Ok(())
+    })
 }
