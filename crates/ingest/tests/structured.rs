@@ -85,7 +85,10 @@ fn exports_of_forums() {
     let (documents, failures) = ingest(SourceKind::Forum, "forum/stackexchange.json");
     assert_eq!((documents.len(), failures.len()), (1, 0));
     assert_eq!(documents[0].uri, "stackexchange.json#101");
-    assert_eq!(documents[0].text, "I need `trim`.\n\n```\nselect trim(x)\n  from t;\n```\n\nNo & no.\n\nUse btrim.");
+    assert_eq!(
+        documents[0].text,
+        "I need `trim`.\n\n```\nselect trim(x)\n  from t;\n```\n\nNo & no.\n\nUse **btrim**."
+    );
     let (documents, failures) = ingest(SourceKind::Forum, "forum/discourse.json");
     assert_eq!((documents.len(), failures.len()), (1, 0));
     assert_eq!(documents[0].text, "Say hello here.\n\nHello!\n\n- one\n- two");
@@ -317,7 +320,7 @@ fn large_content_ends_well() {
             "answers.json",
             format!("{{\"question\": \"q\", \"answers\": [{}\"a\"]}}", "\"a\",".repeat(49_000.min(n / 10))),
         ),
-        (SourceKind::Forum, "html.json", format!("{{\"body\": \"<p>{}\"}}", "<div><li>".repeat(n / 4))),
+        (SourceKind::Forum, "html.json", format!("{{\"body\": \"<p>{}\"}}", "<div><li>y".repeat(n / 4))),
         (SourceKind::Issues, "quotes.json", format!("{{\"body\": \"{}\"}}", "> ".repeat(n / 4))),
     ] {
         let options = SourceOptions::defaults(kind);
