@@ -61,13 +61,13 @@ seed_by() {
 
 seeds_markdown() { seed_all markdown tests/fixtures/docs/* README.md docs/*.md ${DATA:+"$DATA"/files/md/* "$DATA"/files/nasty/*.md}; }
 seeds_html() { seed_all html tests/fixtures/html/* ${DATA:+"$DATA"/files/nasty/*.html}; }
-seeds_pdf() { seed_all pdf crates/ingest/tests/fixtures/pdf/*.pdf ${DATA:+"$DATA"/files/pdf/*.pdf "$DATA"/files/nasty/*.pdf}; }
+seeds_pdf() { seed_all pdf tests/fixtures/pdf/*.pdf ${DATA:+"$DATA"/files/pdf/*.pdf "$DATA"/files/nasty/*.pdf}; }
 seeds_archive() {
   seed_all archive tests/fixtures/archive/*.{zip,tar,gz} tests/fixtures/docx/* tests/fixtures/epub/* \
     ${DATA:+"$DATA"/files/nasty/*.zip "$DATA"/files/nasty/*gz}
 }
 seeds_code() {
-  seed_by code "rs py ts tsx js go java c h hpp cs rb php sh sql" crates/ingest/tests/fixtures/code/* \
+  seed_by code "rs py ts tsx js go java c h hpp cs rb php sh sql" tests/fixtures/code/* \
     crates/ingest/src/*.rs scripts/*.sh scripts/*.py sql/schema/*.sql
 }
 seeds_transcript() { seed_all transcript tests/fixtures/transcript/*; }

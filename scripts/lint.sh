@@ -115,6 +115,9 @@ rule_one_pgrx_version() {
   grep -qE "^pgrx = .*\"=$CARGO_PGRX_VERSION\"" Cargo.toml || { say "Cargo.toml's pgrx is not $CARGO_PGRX_VERSION, cargo-pgrx is"; return 1; }
 }
 
+# The fuzz targets are a workspace of their own, which follows what the crates depend on.
+rule_fuzz_lock() { cargo update -q --workspace --locked --manifest-path fuzz/Cargo.toml; }
+
 rule_formatting() { cargo fmt --all --check && cargo fmt --manifest-path fuzz/Cargo.toml --check; }
 rule_clippy() { cargo clippy -q --workspace --exclude pg_rag --all-targets -- -D warnings; }
 rule_clippy_extension() { cargo clippy -q -p pg_rag --no-default-features --features "pg$PG_MAJOR" -- -D warnings; }
@@ -122,7 +125,7 @@ rule_shell() { shellcheck -x scripts/*.sh eval/*.sh eval/*/*.sh .ci/run; }
 rule_python() { "$VENV/bin/python" -m compileall -q scripts eval; }
 
 source_rules=(pg_extern spi unsafe src_layers spdx unfinished file_length)
-other_rules=(core_layer ingest_layer model_layer extension_layer eval_layer one_pgrx_version shell python formatting clippy clippy_extension)
+other_rules=(core_layer ingest_layer model_layer extension_layer eval_layer one_pgrx_version fuzz_lock shell python formatting clippy clippy_extension)
 
 # --- Self-test -------------------------------------------------------------------------------------
 

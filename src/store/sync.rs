@@ -275,8 +275,7 @@ fn end(run: Run, feed: Option<&str>) -> Result<Counts> {
                       (chunks, symbols) = (SELECT pg_catalog.count(*),
                                                   pg_catalog.count(DISTINCT (k.document_id, k.symbol_kind, k.symbol))
                                                       FILTER (WHERE k.symbol IS NOT NULL)
-                                             FROM rag.chunk k JOIN rag.document d ON d.id = k.document_id
-                                            WHERE d.source_id = y.source_id AND k.current)
+                                             FROM rag.chunk k WHERE k.source_id = y.source_id AND k.current)
                  FROM (SELECT pg_catalog.count(*) FILTER (WHERE state = 'new') AS new,
                               pg_catalog.count(*) FILTER (WHERE state = 'modified') AS modified,
                               pg_catalog.count(*) FILTER (WHERE state = 'unchanged') AS unchanged,
