@@ -41,6 +41,8 @@ check_packages() {
   # The wheel's psql has no line editing.
   want postgresql-client has_debian_psql
   [ "$1" = dev ] || return 0
+  # A second reader of PDFs, for the tests to compare with.
+  want poppler-utils pdftotext -v
   want shellcheck shellcheck --version
   # Debian's servers (servers.sh) read the system's time zones.
   want tzdata test -e /usr/share/zoneinfo/PST8PDT

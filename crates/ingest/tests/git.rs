@@ -82,7 +82,8 @@ fn the_files_of_a_commit_are_its_documents() {
     write(
         at,
         ".gitattributes",
-        "gen/*.md linguist-generated\nvendor/** linguist-vendored=true\nvendor/ours.md -linguist-vendored\n",
+        "gen/*.md linguist-generated -linguist-vendored\ngen/made.md linguist-vendored=false\n\
+         vendor/** linguist-vendored=true\nvendor/ours.md -linguist-vendored\n",
     );
     write(at, "big.md", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 3\n");
     write(at, "latin.txt", b"caf\xe9 au lait\n");

@@ -28,6 +28,13 @@ fn site(path: &str, lines: &[String], stream: &mut TcpStream) {
                 ["Content-Type: text/markdown", "ETag: \"v1\"", "Last-Modified: Wed, 21 Oct 2015 07:28:00 GMT"];
             reply(stream, "200 OK", &headers, b"# Page\n\nAs served.\n");
         }
+        "/dated" if says("If-Modified-Since: Wed, 21 Oct 2015 07:28:00 GMT") => {
+            reply(stream, "304 Not Modified", &[], b"");
+        }
+        "/dated" => {
+            let headers = ["Content-Type: text/markdown", "Last-Modified: Wed, 21 Oct 2015 07:28:00 GMT"];
+            reply(stream, "200 OK", &headers, b"# Dated\n");
+        }
         "/moved" => redirect(stream, "/page"),
         "/loop" => redirect(stream, "/loop"),
         "/metadata" => redirect(stream, "http://169.254.169.254/latest/meta-data/"),
@@ -140,6 +147,17 @@ fn a_page_is_fetched_and_asked_for_only_when_it_changed() {
     assert_eq!(list(&source).expect("lists")[0].content_sha256, ContentHash::of("old"));
     source.seen = Some(Seen { etag: Some("\"v0\"".into()), ..Seen::default() });
     assert_eq!(list(&source).expect("lists")[0].content_sha256, items[0].content_sha256);
+    // A server that knows no ETag is asked by the time of the last change, as it wrote it.
+    let mut dated = spec(&format!("http://{address}/dated"), &[&address], &json!({}));
+    let last_modified = |time: &str| Seen {
+        last_modified: Some(time.into()),
+        content_sha256: ContentHash::of("old"),
+        ..Seen::default()
+    };
+    dated.seen = Some(last_modified("Wed, 21 Oct 2015 07:28:00 GMT"));
+    assert_eq!(list(&dated).expect("lists")[0].content_sha256, ContentHash::of("old"));
+    dated.seen = Some(last_modified("Tue, 20 Oct 2015 07:28:00 GMT"));
+    assert_eq!(list(&dated).expect("lists")[0].content_sha256, ContentHash::of("# Dated\n"));
     // A page that moved keeps the address it was asked for by.
     let moved = spec(&format!("http://{address}/moved"), &[&address], &json!({}));
     let items = list(&moved).expect("lists");

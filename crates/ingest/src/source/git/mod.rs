@@ -205,8 +205,8 @@ struct Level<'r> {
     tree: git2::Tree<'r>,
     path: PathBuf,
     next: usize,
-    /// What is generated or vendored.
-    machine_made: Gitignore,
+    /// What is generated, and what is vendored: each attribute is set and unset without the other.
+    machine_made: [Gitignore; 2],
 }
 
 impl<'r> Level<'r> {
@@ -214,35 +214,40 @@ impl<'r> Level<'r> {
         let attributes = tree.get_name(".gitattributes").filter(|entry| entry.filemode() != LINK);
         let blob = attributes.and_then(|entry| repository.find_blob(entry.id()).ok());
         let blob = blob.filter(|blob| blob.size() <= MAX_ATTRIBUTES);
-        let machine_made = blob.map_or_else(Gitignore::empty, |blob| machine_made(blob.content()));
+        let attributes = blob.map_or_else(String::new, |blob| crate::text::repair(blob.content()).text);
+        let machine_made = ["linguist-generated", "linguist-vendored"].map(|name| having(name, &attributes));
         Self { tree, path, next: 0, machine_made }
     }
 
-    /// Whether the innermost attributes that say something call the file generated or vendored.
+    /// Whether a file is generated or vendored, each by the innermost attributes that say something of it.
     fn is_machine_made(levels: &[Self], path: &Path) -> bool {
-        levels
-            .iter()
-            .rev()
-            .map(|level| level.machine_made.matched(path.strip_prefix(&level.path).unwrap_or(path), false))
-            .find(|verdict| !verdict.is_none())
-            .is_some_and(|verdict| verdict.is_ignore())
+        (0..2).any(|which| {
+            levels
+                .iter()
+                .rev()
+                .map(|level| level.machine_made[which].matched(path.strip_prefix(&level.path).unwrap_or(path), false))
+                .find(|verdict| !verdict.is_none())
+                .is_some_and(|verdict| verdict.is_ignore())
+        })
     }
 }
 
-/// Patterns of attributes have the syntax of those of ignored files: set is a pattern, unset its opposite.
-fn machine_made(attributes: &[u8]) -> Gitignore {
+/// The files for which an attribute is set. Patterns of attributes have the syntax of those of ignored files: set is a pattern,
+/// unset its opposite, and the last that matches counts.
+fn having(name: &str, attributes: &str) -> Gitignore {
     let mut builder = GitignoreBuilder::new("");
-    for line in crate::text::repair(attributes).text.lines().map(str::trim) {
+    for line in attributes.lines().map(str::trim) {
         let mut words = line.split_ascii_whitespace();
         let Some(pattern) = words.next().filter(|pattern| !pattern.starts_with(['#', '!', '['])) else { continue };
         for word in words {
-            let set = match word {
-                "linguist-generated" | "linguist-generated=true" | "linguist-vendored" | "linguist-vendored=true" => "",
-                "-linguist-generated"
-                | "linguist-generated=false"
-                | "-linguist-vendored"
-                | "linguist-vendored=false" => "!",
-                _ => continue,
+            let set = match word.strip_prefix('-') {
+                Some(unset) if unset == name => "!",
+                Some(_) => continue,
+                None => match word.strip_prefix(name) {
+                    Some("" | "=true") => "",
+                    Some("=false") => "!",
+                    _ => continue,
+                },
             };
             // A bad pattern says nothing, as in git.
             let _skipped = builder.add_line(None, &format!("{set}{pattern}"));
