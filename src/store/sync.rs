@@ -238,11 +238,23 @@ pub fn advance(run: Run, new: i32, modified: i32, failed: i32) -> Result<(i64, i
 /// slash) or in an archive that failed, and nothing at all when a record failed before its key was known (its URI names a
 /// line or a row). Nor has what a feed does not show any more: `feed` is the location of one, and its posts stay.
 pub fn finish(run: Run, feed: Option<&str>) -> Result<Counts> {
-    // The manifest of a first sync has no statistics, and a nested loop over it would take a square of the time.
-    spi::with_settings(&[(c"enable_nestloop", "off")], || end(run, feed))
+    // The manifest of a first sync has no statistics, and a nested loop over it would take a square of the time. Nothing may be
+    // deleted under this setting: what is done then for each table beneath would read all of it.
+    let gone = spi::with_settings(&[(c"enable_nestloop", "off")], || {
+        note_commits(run)?;
+        vanished(run, feed)
+    })?;
+    let deleted = spi::execute("DELETE FROM rag.document WHERE id = ANY($1)", &[gone.into()])?;
+    spi::execute(
+        "DELETE FROM rag.sync_item WHERE sync_id = ANY(ARRAY(
+                SELECT y.id FROM rag.sync y WHERE y.source_id = $1 AND y.id <> $2))",
+        &[run.source_id.into(), run.id.into()],
+    )?;
+    count(run, deleted as i32)
 }
 
-fn end(run: Run, feed: Option<&str>) -> Result<Counts> {
+/// Says at which commit unchanged files of a repository were seen.
+fn note_commits(run: Run) -> Result<()> {
     spi::execute(
         "UPDATE rag.document d SET repository = s.location, commit = i.place #>> '{Blob,commit}',
                 ref = i.place #>> '{Blob,reference}'
@@ -252,9 +264,14 @@ fn end(run: Run, feed: Option<&str>) -> Result<Counts> {
             AND (d.repository, d.commit, d.ref)
                 IS DISTINCT FROM (s.location, i.place #>> '{Blob,commit}', i.place #>> '{Blob,reference}')",
         &[run.source_id.into(), run.id.into()],
-    )?;
-    let deleted = spi::execute(
-        "DELETE FROM rag.document d WHERE d.source_id = $1
+    )
+    .map(|_| ())
+}
+
+/// Documents that are not in the manifest and have vanished from the source.
+fn vanished(run: Run, feed: Option<&str>) -> Result<Vec<i64>> {
+    spi::select(
+        "SELECT d.id FROM rag.document d WHERE d.source_id = $1
             AND NOT EXISTS (SELECT FROM rag.sync_item i WHERE i.sync_id = $2 AND i.uri = d.uri)
             AND ($3::text IS NULL OR d.metadata ->> 'feed' IS DISTINCT FROM $3)
             AND NOT EXISTS (SELECT FROM rag.sync_item f
@@ -262,20 +279,21 @@ fn end(run: Run, feed: Option<&str>) -> Result<Counts> {
                                AND (f.uri ~ '#[LR][0-9]+$' OR f.uri LIKE '%/' AND pg_catalog.starts_with(d.uri, f.uri)
                                     OR pg_catalog.starts_with(d.uri, f.uri || '!/')))",
         &[run.source_id.into(), run.id.into(), feed.map(str::to_owned).into()],
-    )?;
-    spi::execute(
-        "DELETE FROM rag.sync_item i USING rag.sync y
-          WHERE i.sync_id = y.id AND y.source_id = $1 AND y.id <> $2",
-        &[run.source_id.into(), run.id.into()],
-    )?;
+        |row| row.get(1),
+    )
+}
+
+/// Ends a run with its counts, and those of its source.
+fn count(run: Run, deleted: i32) -> Result<Counts> {
     let sql = "UPDATE rag.sync y SET status = 'done', finished = pg_catalog.clock_timestamp(), new = i.new,
                       modified = i.modified, unchanged = i.unchanged, failed = i.failed, deleted = $2,
                       documents = (SELECT pg_catalog.count(*) FROM rag.document d
-                                    WHERE d.source_id = y.source_id AND d.current),
+                                    WHERE d.source_id = $3 AND d.current),
                       (chunks, symbols) = (SELECT pg_catalog.count(*),
                                                   pg_catalog.count(DISTINCT (k.document_id, k.symbol_kind, k.symbol))
                                                       FILTER (WHERE k.symbol IS NOT NULL)
-                                             FROM rag.chunk k WHERE k.source_id = y.source_id AND k.current)
+                                             FROM rag.document d JOIN rag.chunk k ON k.document_id = d.id AND k.current
+                                            WHERE d.source_id = $3)
                  FROM (SELECT pg_catalog.count(*) FILTER (WHERE state = 'new') AS new,
                               pg_catalog.count(*) FILTER (WHERE state = 'modified') AS modified,
                               pg_catalog.count(*) FILTER (WHERE state = 'unchanged') AS unchanged,
@@ -283,7 +301,7 @@ fn end(run: Run, feed: Option<&str>) -> Result<Counts> {
                          FROM rag.sync_item WHERE sync_id = $1) i
                 WHERE y.id = $1
             RETURNING y.new, y.modified, y.unchanged, y.deleted, y.failed";
-    let counts = spi::write(sql, &[run.id.into(), (deleted as i32).into()], |row| {
+    let counts = spi::write(sql, &[run.id.into(), deleted.into(), run.source_id.into()], |row| {
         Ok(Counts {
             new: row.get(1)?,
             modified: row.get(2)?,

@@ -211,10 +211,10 @@ const FILES: &[libc::c_long] = &[
     libc::SYS_readlink,
 ];
 
-/// Making, changing and removing files. Which may be is landlock's.
+/// Making, changing and removing files. Which may be is landlock's, but for modes: those of open files only, since it has no say
+/// over those of others.
 const WRITING: &[libc::c_long] = &[
     libc::SYS_fchmod,
-    libc::SYS_fchmodat,
     libc::SYS_fdatasync,
     libc::SYS_fsync,
     libc::SYS_ftruncate,
@@ -226,8 +226,6 @@ const WRITING: &[libc::c_long] = &[
     libc::SYS_renameat2,
     libc::SYS_umask,
     libc::SYS_unlinkat,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_chmod,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_link,
     #[cfg(target_arch = "x86_64")]

@@ -27,6 +27,9 @@ const PACE: Duration = Duration::from_secs(30);
 /// Bytes of all clones above which those go that nobody uses.
 const MAX_BYTES: u64 = 8 << 30;
 
+/// Bytes that a file or folder takes besides its content.
+const ENTRY: u64 = 4 << 10;
+
 /// Random characters of a folder's name.
 const NAME: usize = 24;
 
@@ -66,6 +69,14 @@ impl Held {
     pub fn found_by(mut self, reference: Option<String>) -> Self {
         self.workspace.reference = reference;
         self
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(error) = remove(self.place.path()) {
+            crate::log(&format!("could not remove \"{}\": {error}", self.place.path().display()));
+        }
     }
 }
 
@@ -163,22 +174,50 @@ impl Workspaces {
     }
 }
 
-/// Makes a folder of our own and empty.
+/// Makes a folder of our own and empty. What cannot be removed is put aside: it must not keep the engine from starting.
 fn prepared(folder: &Path) -> Result<PathBuf> {
     let failed = |e: std::io::Error| Error::io(&folder.to_string_lossy(), &e);
-    match std::fs::remove_dir_all(folder) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(failed(e)),
-        _ => DirBuilder::new().mode(0o700).create(folder).map_err(failed)?,
+    if let Err(error) = remove(folder) {
+        let aside = folder.with_extension(format!("left-{}", std::process::id()));
+        crate::log(&format!(
+            "could not remove \"{}\", which is now \"{}\": {error}",
+            folder.display(),
+            aside.display()
+        ));
+        std::fs::rename(folder, &aside).map_err(failed)?;
     }
+    DirBuilder::new().mode(0o700).create(folder).map_err(failed)?;
     folder.canonicalize().map_err(failed)
 }
 
-/// Bytes of all files beneath a folder, as far as they can be seen.
+/// Removes a folder if it is there, whatever rights to it a worker has left.
+fn remove(folder: &Path) -> std::io::Result<()> {
+    match std::fs::remove_dir_all(folder) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
+            open_up(folder);
+            std::fs::remove_dir_all(folder)
+        }
+        ended => ended,
+    }
+}
+
+/// Lets us into all folders beneath one. What fails is left to whoever removes them.
+fn open_up(folder: &Path) {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let _ = std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700));
+        let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        folders.extend(entries.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()));
+    }
+}
+
+/// Bytes of everything beneath a folder, as far as it can be seen; an entry without content takes room, too.
 pub fn size(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let sizes = entries.filter_map(|entry| {
         let metadata = entry.metadata().ok()?; // of a link, not of where it leads
-        Some(if metadata.is_dir() { size(&entry.path()) } else { metadata.len() })
+        Some(ENTRY + if metadata.is_dir() { size(&entry.path()) } else { metadata.len() })
     });
     sizes.sum()
 }
@@ -217,6 +256,19 @@ mod tests {
         drop((one, two));
         assert_eq!(there(&workspaces), 0);
         assert_eq!(Workspaces::start(None).expect("starts").fresh().map_err(|e| e.kind).err(), Some(Kind::NotReady));
+    }
+
+    #[test]
+    fn a_folder_that_was_closed_is_removed_all_the_same() {
+        let parent = tempfile::tempdir().expect("folder");
+        let folder = parent.path().join("clones");
+        let closed = folder.join("clone-old/objects/closed");
+        std::fs::create_dir_all(closed.join("within")).expect("folders");
+        for place in [closed.as_path(), &folder] {
+            std::fs::set_permissions(place, std::fs::Permissions::from_mode(0o000)).expect("closed");
+        }
+        let workspaces = Workspaces::start(Some(&folder)).expect("starts");
+        assert_eq!(there(&workspaces), 0);
     }
 
     #[test]
@@ -278,6 +330,6 @@ mod tests {
         std::fs::write(folder.path().join("a"), [0; 10]).expect("file");
         std::fs::write(folder.path().join("deep/b"), [0; 20]).expect("file");
         std::os::unix::fs::symlink("/", folder.path().join("out")).expect("link");
-        assert_eq!(size(folder.path()), 31);
+        assert_eq!(size(folder.path()), 31 + 4 * ENTRY);
     }
 }

@@ -52,7 +52,7 @@ impl Words {
         if self.specials.iter().any(|special| text.contains(special.as_str())) {
             return Ok(None);
         }
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tokens = 0;
         let mut rest = text;
         while let Some(first) = rest.bytes().next() {
@@ -64,11 +64,14 @@ impl Words {
             }
             let (word, after) = rest.split_at(rest.bytes().position(ends_word).unwrap_or(rest.len()));
             rest = after;
-            tokens += match known.get(word) {
-                Some(count) => *count as usize,
+            let seen = known().get(word).copied();
+            tokens += match seen {
+                Some(count) => count as usize,
                 None => {
+                    // Others may count meanwhile.
                     let count = count(word)?;
                     if word.len() <= LONGEST {
+                        let mut known = known();
                         if known.len() >= MOST {
                             known.clear();
                         }

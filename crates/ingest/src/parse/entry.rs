@@ -147,7 +147,8 @@ fn about(entry: &Object, description: Option<String>) -> Result<Map<String, Valu
     let description = description.map(|text| one_line(&text).chars().take(MAX_DESCRIPTION).collect::<String>());
     note(&mut about, "description", description);
     note(&mut about, "site_name", text_of(entry, &["site"]));
-    note(&mut about, "feed", text_of(entry, &["feed"]));
+    // As it is: a sync compares it with the source's location.
+    about.extend(entry.get("feed").map(|feed| ("feed".to_owned(), feed.clone())));
     note(&mut about, "url", text_of(entry, &["url"]));
     Ok(about)
 }

@@ -36,15 +36,18 @@ pub fn parse(path: &str, bytes: &[u8]) -> Parsed {
     let grammar = language.and_then(rules::grammar);
     let tree = grammar.as_ref().map(|grammar| tree::tree(grammar, &text));
     let parts = match (&grammar, &tree) {
-        (Some(grammar), Some(Ok(tree))) => walk::parts(&text, grammar, tree),
+        (Some(grammar), Some(Ok((tree, _)))) => walk::parts(&text, grammar, tree),
         _ if language == Some(Language::Sql) => sql::parts(&text),
         _ => walk::unparsed(&text),
     };
     let structure = Structure { body: 0..text.len(), parts, ..Structure::default() };
     let mut metadata = Map::new();
-    if let Some(Err(why)) = &tree {
-        metadata.insert("parse_error".to_owned(), format!("symbols were not looked for: {why}").into());
-    }
+    let unseen = match &tree {
+        Some(Err(why)) => Some(format!("symbols were not looked for: {why}")),
+        Some(Ok((_, true))) => Some("symbols were not looked for where the brackets are too deep".to_owned()),
+        _ => None,
+    };
+    metadata.extend(unseen.map(|why| ("parse_error".to_owned(), why.into())));
     Parsed {
         repaired_bytes: repaired.repaired_bytes,
         structure,

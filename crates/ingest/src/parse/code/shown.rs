@@ -6,8 +6,9 @@
 //! without operands, or of brackets that never close, takes the square of the time, and recursion as deep as the run. It
 //! tells nobody how deep its stack is. So this module estimates it before, from the tokens alone: what stands open between
 //! brackets, and how much since the last mark that ends something. What goes beyond is shown as spaces, in the same place;
-//! the text itself stays as it is and so does every offset. No file that a person wrote comes near; if one did, only
-//! what is too deep would have no symbols.
+//! the text itself stays as it is and so does every offset, and whoever asks is told. Code that a person wrote does not come
+//! near: brackets in a string or in a remark, which need not close, are not counted where both are easily told. That makes it an
+//! estimate that a hostile file can keep low; the bound of the parser's work and the document's time are behind it.
 
 use std::borrow::Cow;
 
@@ -16,6 +17,9 @@ const MAX_OPEN: usize = 400;
 
 /// Tokens waiting for their end at once that are shown.
 const MAX_WAITING: usize = 1000;
+
+/// Bytes of a string on one line whose marks are not counted.
+const LONGEST_STRING: usize = 500;
 
 /// Words that want something after them; a line that ends with one goes on.
 const WANTING: &[&str] = &[
@@ -104,6 +108,8 @@ pub fn shown(text: &str) -> Shown<'_> {
     let mut out = Shown { bytes: Cow::Borrowed(bytes), tokens: 0 };
     let mut waiting = Waiting { levels: Vec::new(), here: 0, around: 0 };
     let mut line = Line::default();
+    // Where the string or remark ends that is being read.
+    let mut said = Said::default();
     let mut at = 0;
     while let Some(byte) = bytes.get(at).copied() {
         let start = at;
@@ -120,8 +126,16 @@ pub fn shown(text: &str) -> Shown<'_> {
         if byte.is_ascii_whitespace() {
             continue;
         }
-        line.token(token);
-        waiting.token(byte);
+        let goes_on = start < said.end;
+        if !goes_on {
+            said = Said::of(&bytes[start..], start);
+        }
+        if !said.is_remark {
+            line.token(token);
+        }
+        if !goes_on && !said.is_remark {
+            waiting.token(byte);
+        }
         // What closes a string or comment is shown in any case: else it would go on over what follows.
         let closes = matches!(byte, b'"' | b'\'' | b'`') || token == b"/" && start > 0 && bytes[start - 1] == b'*';
         let star = token == b"*" && bytes.get(at) == Some(&b'/');
@@ -132,6 +146,45 @@ pub fn shown(text: &str) -> Shown<'_> {
         }
     }
     out
+}
+
+/// A string or a remark that ends on its line.
+#[derive(Default)]
+struct Said {
+    /// Where it ends; 0 for none.
+    end: usize,
+    is_remark: bool,
+}
+
+impl Said {
+    /// What `text` begins with, which stands at `start`.
+    fn of(text: &[u8], start: usize) -> Self {
+        match text {
+            [b'/', b'/', ..] | [b'#', b' ' | b'\t' | b'#', ..] => {
+                let length = text.iter().position(|b| *b == b'\n').unwrap_or(text.len());
+                Self { end: start + length, is_remark: true }
+            }
+            [quote @ (b'"' | b'\'' | b'`'), rest @ ..] => {
+                Self { end: length_of_string(*quote, rest).map_or(0, |length| start + 1 + length), is_remark: false }
+            }
+            _ => Self::default(),
+        }
+    }
+}
+
+/// Bytes of a string behind its opening quote, if it ends on its line and is not long.
+fn length_of_string(quote: u8, rest: &[u8]) -> Option<usize> {
+    let mut escaped = false;
+    for (length, byte) in rest.iter().take(LONGEST_STRING).enumerate() {
+        match byte {
+            b'\n' => return None,
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            byte if *byte == quote => return Some(length + 1),
+            _ => {}
+        }
+    }
+    None
 }
 
 fn is_word(byte: u8) -> bool {
@@ -226,6 +279,24 @@ mod tests {
         ] {
             assert!(matches!(shown(text).bytes, Cow::Borrowed(_)), "{}", &text[..text.len().min(40)]);
         }
+    }
+
+    #[test]
+    fn what_strings_and_remarks_say_is_not_counted() {
+        for line in [
+            "    \"RED_{}\": \"\\x1b[31m\",\n",
+            "push('if (' + x + ' {')\n",
+            "# and then ((\n",
+            "// see [1\n",
+            "assert strip(\"a\") == '\\'(['\n",
+        ] {
+            assert!(matches!(shown(&line.repeat(3000)).bytes, Cow::Borrowed(_)), "{line}");
+        }
+        // One that does not end on its line is none, nor is one that goes on for long.
+        for unit in ["'(\n", "\"((((\n"] {
+            assert!(matches!(shown(&unit.repeat(3000)).bytes, Cow::Owned(_)), "{unit}");
+        }
+        assert!(matches!(shown(&format!("\"{}\"", "(".repeat(5000))).bytes, Cow::Owned(_)));
     }
 
     #[test]

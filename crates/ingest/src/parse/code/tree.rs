@@ -10,6 +10,7 @@
 
 use super::grammar::Grammar;
 use super::shown::shown;
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::ControlFlow;
 use tree_sitter::{ParseOptions, ParseState, Parser, Tree};
@@ -39,8 +40,9 @@ const MAX_WORK: usize = 400_000;
 /// Bytes that may be gone through at the end of a broken file, where each hundred operations may go through all of it.
 const END_BYTES: usize = 64 << 10;
 
-/// The tree of a text, or why there is none: it is too large or costs too much.
-pub fn tree(grammar: &Grammar, text: &str) -> Result<Tree, String> {
+/// The tree of a text, and whether some of the text was hidden from the parser; or why there is none: it is too large or costs
+/// too much.
+pub fn tree(grammar: &Grammar, text: &str) -> Result<(Tree, bool), String> {
     if text.len() > MAX_BYTES {
         return Err(format!("{} bytes are more than {MAX_BYTES}", text.len()));
     }
@@ -67,7 +69,8 @@ pub fn tree(grammar: &Grammar, text: &str) -> Result<Tree, String> {
     let options = ParseOptions::new().progress_callback(&mut progress);
     let tree = parser.parse_with_options(&mut page, None, Some(options));
     // A parser that was told that the text ends early may have finished.
-    tree.filter(|_| left.get() > 0).ok_or_else(too_much)
+    let hidden = matches!(shown.bytes, Cow::Owned(_));
+    tree.filter(|_| left.get() > 0).map(|tree| (tree, hidden)).ok_or_else(too_much)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use quick_xml::reader::Reader;
 use rag_core::error::{Error, Kind, Result};
 use rag_core::provenance::ContentHash;
 use serde_json::{Map, Value, json};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use url::Url;
 
@@ -86,7 +86,12 @@ pub fn entries(bytes: &[u8], content_type: Option<&str>, feed: &Feed<'_>) -> Res
     // Those of other formats are whoever runs the site.
     let theirs = read.feed_type == model::FeedType::Atom && read.authors.len() <= MAX_AUTHORS;
     let authors = if theirs { read.authors.as_slice() } else { &[] };
-    let known = Known { feed, site, language, authors };
+    let mut shared = HashMap::new();
+    for link in read.entries.iter().filter_map(|entry| link(entry, feed.url)) {
+        *shared.entry(link).or_insert(0_usize) += 1;
+    }
+    shared.retain(|_, entries| *entries > 1);
+    let known = Known { feed, site, language, authors, shared };
     Ok(read.entries.iter().map(|entry| known.entry(entry, &mut taken)).collect())
 }
 
@@ -96,6 +101,8 @@ struct Known<'a> {
     site: Option<&'a str>,
     language: Option<&'a str>,
     authors: &'a [model::Person],
+    /// Links of more than one entry, which tell none from another.
+    shared: HashMap<Url, usize>,
 }
 
 impl Known<'_> {
@@ -132,12 +139,13 @@ impl Known<'_> {
         let record: Map<String, Value> =
             fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
         let bytes = Value::Object(record).to_string().into_bytes();
-        let uri = uri(link.as_ref(), id, &bytes, taken);
+        let own = link.as_ref().filter(|link| !self.shared.contains_key(link));
+        let uri = uri(own, id, &bytes, taken);
         Entry { uri, bytes, link, whole }
     }
 }
 
-/// What a post is known by: its link, else its id, else what it says, and no two of a feed by the same.
+/// What a post is known by: its own link, else its id, else what it says, and no two of a feed by the same.
 fn uri(link: Option<&Url>, id: Option<&str>, bytes: &[u8], taken: &mut HashSet<String>) -> String {
     let said = format!("post {}", ContentHash::of(bytes));
     let named = [link.map(Url::as_str), id].into_iter().flatten().filter(|uri| uri.len() <= super::MAX_URI);
@@ -324,8 +332,8 @@ mod tests {
         let posts = said(&format!("\u{FEFF}{feed}"));
         assert_eq!(posts[0].3["content"], json!({"type": "text/plain", "text": "Plain < text"}));
         assert_eq!(posts[0].3["authors"], json!(["Ann"]));
-        // Two posts about one page.
-        assert_eq!((posts[0].0.as_str(), posts[1].0.as_str()), ("https://a.example/1", "2"));
+        // Two posts about one page: neither is known by it, or a newer one would take an older one's place.
+        assert_eq!((posts[0].0.as_str(), posts[1].0.as_str()), ("1", "2"));
     }
 
     #[test]

@@ -273,7 +273,8 @@ fn resolve(repository: &git2::Repository, spec: &SourceSpec) -> Result<(Oid, Opt
                 let full = format!("{prefix}{name}");
                 (git2::Reference::is_valid_name(&full)).then(|| repository.find_reference(&full).ok()).flatten()
             });
-            match found {
+            // A whole hash is that commit, whatever somebody calls a branch.
+            match found.filter(|_| !is_whole_hash(name)) {
                 Some(reference) => (reference.peel(ObjectType::Commit), Some(name.to_owned())),
                 None if is_hash(name) => (repository.revparse_single(&format!("{name}^{{commit}}")), None),
                 None => return Err(unknown(name, branches(repository))),
@@ -304,6 +305,10 @@ fn held_to_expected(spec: &SourceSpec, what: &str, commit: Oid) -> Result<Oid> {
 fn headless(spec: &SourceSpec) -> Error {
     Error::new(Kind::BadContent, format!("repository \"{}\" has no commit at HEAD", spec.location))
         .with_hint("Name a branch, tag or commit with the option \"ref\".")
+}
+
+fn is_whole_hash(name: &str) -> bool {
+    matches!(name.len(), 40 | 64) && is_hash(name)
 }
 
 fn is_hash(name: &str) -> bool {

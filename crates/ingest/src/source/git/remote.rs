@@ -11,7 +11,7 @@
 //! what is received; what libgit2 makes of it is for whoever runs this to confine.
 
 use super::transport::{ADDRESS, Server};
-use super::{failed, headless, held_to_expected, is_hash, prepare, unknown};
+use super::{failed, headless, held_to_expected, is_hash, is_whole_hash, prepare, unknown};
 use crate::source::web::guard::Guard;
 use git2::{
     AutotagOption, Direction, FetchOptions, ObjectType, Oid, RemoteCallbacks, Repository, RepositoryInitOptions,
@@ -207,11 +207,14 @@ fn named(heads: &[Head], name: &str) -> Option<Wanted> {
         Wanted::Named { name: head.name.clone(), commit, reference }
     };
     let found = ["refs/heads/", "refs/tags/", ""].iter().find_map(|prefix| find(&format!("{prefix}{name}")));
-    if let Some(head) = found {
+    // A whole hash is that commit, whatever somebody calls a branch.
+    if let Some(head) = found.filter(|_| !is_whole_hash(name)) {
         return Some(wanted(head, Some(name.to_owned())));
     }
     let hash = Some(name.to_ascii_lowercase()).filter(|hash| is_hash(hash))?;
-    let end = heads.iter().find(|h| h.name.starts_with("refs/") && h.id.to_string().starts_with(&hash));
+    let mut ends = heads.iter().filter(|h| h.name.starts_with("refs/") && h.id.to_string().starts_with(&hash));
+    // The beginning of more than one is looked up among all commits, where it is found to be so.
+    let end = ends.next().filter(|end| ends.all(|other| other.id == end.id));
     let end = end.and_then(|end| find(end.name.trim_end_matches(PEELED)));
     Some(end.map_or(Wanted::Hash(hash), |end| wanted(end, None)))
 }

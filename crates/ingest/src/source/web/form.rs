@@ -103,13 +103,13 @@ fn beneath(url: &Url, path: &str) -> Url {
 /// The Markdown that the site of a page has of it, got with one request; nothing when there is none or it cannot be had.
 pub fn of(page: &Page, client: &Client<'_>) -> Option<Rendition> {
     let (url, accept) = Head::read(&page.bytes).markdown(&page.url)?;
-    if url == page.url
-        || url.host() != page.url.host()
-        || url.port_or_known_default() != page.url.port_or_known_default()
-    {
+    let at_home =
+        |url: &Url| url.host() == page.url.host() && url.port_or_known_default() == page.url.port_or_known_default();
+    if url == page.url || !at_home(&url) {
         return None;
     }
-    let got = client.hurried().page(&url, accept).ok()?;
+    // Nor may a redirect lead elsewhere.
+    let got = client.hurried().page(&url, accept).ok().filter(|got| at_home(&got.url))?;
     let kind = got.content_type.as_deref().unwrap_or_default().split(';').next().unwrap_or_default().trim();
     let wanted = ["text/markdown", "text/x-markdown", "text/plain", "application/json"];
     wanted.iter().any(|wanted| kind.eq_ignore_ascii_case(wanted)).then(|| Rendition {
