@@ -174,13 +174,13 @@ fn nothing_is_downloaded_that_is_not_wanted_or_known() {
     assert_eq!(error.message, format!("\"main\" is at commit {three} and not at \"{}\"", &one[..12]));
     let error = refused(&server.source("wells.git", &json!({"ref": "nope"})));
     assert_eq!((error.kind, error.hint.as_deref()), (Kind::NotFound, Some("It has: main, next.")));
-    let folder = tempfile::tempdir().expect("folder");
     let there = [three.clone(), two.clone()];
     for (reference, at, name) in
         [(None, &three, Some("main")), (Some("v2"), &two, Some("v2")), (Some(two.as_str()), &two, None)]
     {
         let source =
             server.source("wells.git", &reference.map_or_else(|| json!({}), |reference| json!({"ref": reference})));
+        let folder = tempfile::tempdir().expect("folder");
         let known = rag_ingest::clone_remote(&source, folder.path(), None, &there).expect("known");
         assert_eq!(known, Cloned { commit: at.clone(), reference: name.map(str::to_owned), known: true });
     }
