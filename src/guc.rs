@@ -19,6 +19,7 @@ static ENGINE_THREADS: GucSetting<i32> = GucSetting::<i32>::new(0);
 static PARSE_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(2);
 static ENGINE_MEMORY_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(2048);
 static PARSE_MEMORY_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(4096);
+static CLONE_DISK_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(8192);
 static JOB_LEASE: GucSetting<i32> = GucSetting::<i32>::new(300);
 static REQUEST_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(300_000);
 static START_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(30_000);
@@ -31,6 +32,8 @@ pub const MAX_PARSE_WORKERS: i32 = 64;
 pub const MAX_ENGINE_MEMORY: i32 = 1 << 20;
 /// Lowest limit of a parse worker's address space, in MB: the program itself needs some of it.
 pub const MIN_PARSE_MEMORY: i32 = 512;
+/// Lowest limit of the disk that clones take, in MB: the index of one may take half of it.
+pub const MIN_CLONE_DISK: i32 = 1024;
 /// Bounds of a job's lease in seconds.
 pub const MIN_JOB_LEASE: i32 = 5;
 /// See [`MIN_JOB_LEASE`].
@@ -121,6 +124,16 @@ pub fn define() {
         GucFlags::UNIT_MB,
     );
     GucRegistry::define_int_guc(
+        c"pg_rag.clone_disk_limit",
+        c"Sets the disk space of all clones of repositories together.",
+        c"A source that may download more than fits is refused. Takes effect when the engine starts next.",
+        &CLONE_DISK_LIMIT,
+        MIN_CLONE_DISK,
+        MAX_ENGINE_MEMORY,
+        GucContext::Sighup,
+        GucFlags::UNIT_MB,
+    );
+    GucRegistry::define_int_guc(
         c"pg_rag.job_lease",
         c"Sets how long a job worker may make no progress before its job is given to another.",
         c"A batch of documents or vectors must be done within it.",
@@ -195,6 +208,11 @@ pub fn waits() -> Waits {
     Waits { request: millis(&REQUEST_TIMEOUT), start: millis(&START_TIMEOUT) }
 }
 
+/// Bytes of disk that clones of repositories may take together.
+pub fn clone_disk() -> u64 {
+    u64::from(CLONE_DISK_LIMIT.get().unsigned_abs()) << 20
+}
+
 /// What the launcher tells the engine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EngineSettings {
@@ -210,6 +228,8 @@ pub struct EngineSettings {
     pub parse_workers: i32,
     /// Address space of a parse worker in MB.
     pub parse_memory: i32,
+    /// Disk space of all clones in MB.
+    pub clone_disk: i32,
     /// Resident memory in MB above which an idle engine ends; 0 for no limit.
     pub memory_limit: i32,
 }
@@ -230,6 +250,7 @@ pub fn engine_settings() -> EngineSettings {
         },
         parse_workers: PARSE_WORKERS.get(),
         parse_memory: PARSE_MEMORY_LIMIT.get(),
+        clone_disk: CLONE_DISK_LIMIT.get(),
         memory_limit: ENGINE_MEMORY_LIMIT.get(),
     }
 }

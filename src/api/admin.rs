@@ -11,7 +11,7 @@ use crate::spi::guarded;
 use crate::store::{collection, model, source};
 use pgrx::default;
 use pgrx::prelude::*;
-use rag_core::source::{SourceKind, SourceOptions, is_url, not_allowed};
+use rag_core::source::{Location, SourceKind, SourceOptions, is_url, not_allowed, not_at_allowed_host};
 use rag_core::{Error, Kind, Result};
 use serde_json::Value;
 use std::path::Path;
@@ -58,49 +58,47 @@ fn add_source(
         }
         let kind: SourceKind = required("kind", kind)?.parse()?;
         let options = or_empty(options);
-        let parsed = SourceOptions::parse(kind, &options)?;
+        let location = place_of(kind, required("location", location)?)?;
+        let parsed = SourceOptions::parse_at(kind, Location::At(location), &options)?;
         let new = source::NewSource {
             name,
             kind: kind.name(),
-            location: place_of(kind, required("location", location)?)?,
+            location,
             options,
             text_search_config: source::resolve_config(&parsed.text_search_config)?,
             project,
             authority: checked_authority(authority.unwrap_or(1.0))?,
             acl: acl.filter(|label| !label.is_empty()),
         };
-        source::insert(&collection::by_name(collection.unwrap_or("default"))?, new)?.ok_or_else(|| {
+        let added = source::insert(&collection::by_name(collection.unwrap_or("default"))?, new)?;
+        let id = added.ok_or_else(|| {
             Error::new(Kind::AlreadyExists, format!("source \"{name}\" already exists"))
                 .with_hint("Change it with rag.alter_source, or remove it with rag.drop_source.")
-        })
+        })?;
+        Ok((id, warnings(kind, location, true, &parsed)))
     };
-    let id = guarded(add).or_raise();
-    warn_if_not_allowed(location);
+    let (id, warnings) = guarded(add).or_raise();
+    warnings.into_iter().for_each(warn);
     id
 }
 
-/// Warns of a location that a sync would refuse now. The engine decides; this is for the one who is typing.
-fn warn_if_not_allowed(location: Option<&str>) {
+/// What a sync would refuse now: the place, if it `is_new`, and options for it. The engine decides; this is for the one who is
+/// typing.
+fn warnings(kind: SourceKind, place: &str, is_new: bool, options: &SourceOptions) -> Vec<Error> {
     let real = |path: &str| std::fs::canonicalize(path).unwrap_or_else(|_| path.into());
-    let beneath = |place: &str, root: &str| Path::new(place).starts_with(root) || real(place).starts_with(real(root));
+    let beneath = |root: &String| Path::new(place).starts_with(root) || real(place).starts_with(real(root));
     let allowed = guc::allowed();
-    // Which host a URL has is not for this process to find out.
-    let can = |place: &str| match is_url(place) {
-        true => !allowed.hosts.is_empty(),
-        false => allowed.paths.iter().any(|root| beneath(place, root)),
+    let elsewhere = match is_url(place) {
+        true => not_at_allowed_host(place, &allowed.hosts),
+        false => (!allowed.paths.iter().any(beneath)).then(|| not_allowed(place)),
     };
-    if let Some(location) = location.filter(|location| !can(location)) {
-        if is_url(location) {
-            return error::warn(
-                format!("location \"{location}\" is not at an allowed host"),
-                Some(
-                    "A superuser can add its host: ALTER SYSTEM SET pg_rag.allowed_hosts = 'example.org'; SELECT pg_reload_conf();",
-                ),
-            );
-        }
-        let why = not_allowed(location);
-        error::warn(why.message, why.hint.as_deref());
-    }
+    let is_cloned = kind == SourceKind::Git && is_url(place);
+    let large = is_cloned.then(|| options.limits.within_clone_disk(guc::clone_disk()).err()).flatten();
+    elsewhere.filter(|_| is_new).into_iter().chain(large).collect()
+}
+
+fn warn(warning: Error) {
+    error::warn(warning.message, warning.hint.as_deref());
 }
 
 /// Changes what is given of a source; the next sync applies it. A label holds at once, for everything that came from the
@@ -120,22 +118,28 @@ fn alter_source(
         let source = source::locked(name)?;
         // A JSON null says no more than an SQL one.
         let options: Option<Value> = options.map(|o| o.0).filter(|o| !o.is_null());
-        let mut config = None;
         if source.kind == source::INLINE && (location.is_some() || options.is_some() || acl.is_some()) {
             return Err(Error::invalid(format!("source \"{name}\" holds inline documents"))
                 .with_detail("It has neither a location nor options, and each document has a label of its own."));
         }
-        if let Some(options) = &options {
-            let parsed = SourceOptions::parse(source.kind.parse()?, options)?;
-            config = Some(source::resolve_config(&parsed.text_search_config)?);
+        let (mut config, mut warned) = (None, Vec::new());
+        if location.is_some() || options.is_some() {
+            let kind: SourceKind = source.kind.parse()?;
+            let place = location.map_or(Ok(source.location.as_str()), |location| place_of(kind, location))?;
+            // What stays must go together with what is new.
+            let parsed =
+                SourceOptions::parse_at(kind, Location::At(place), options.as_ref().unwrap_or(&source.options))?;
+            warned = warnings(kind, place, location.is_some(), &parsed);
+            if options.is_some() {
+                config = Some(source::resolve_config(&parsed.text_search_config)?);
+            }
         }
-        let place = location.map(|location| place_of(source.kind.parse()?, location)).transpose()?;
         let authority = authority.map(checked_authority).transpose()?;
-        source::update(source.id, place, options, config, project, authority, enabled)?;
-        acl.map_or(Ok(()), |label| source::label(source.id, label))
+        source::update(source.id, location, options, config, project, authority, enabled)?;
+        acl.map_or(Ok(()), |label| source::label(source.id, label))?;
+        Ok(warned)
     };
-    guarded(alter).or_raise();
-    warn_if_not_allowed(location);
+    guarded(alter).or_raise().into_iter().for_each(warn);
 }
 
 /// Drops a source with everything that came from it; returns the number of its documents.

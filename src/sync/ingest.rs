@@ -16,7 +16,7 @@ use crate::store::{chunk, document, embedding};
 use rag_core::document::{Chunk, Document, PARSER_VERSION};
 use rag_core::protocol::{Reply, Request};
 use rag_core::provenance::ContentHash;
-use rag_core::source::{Failure, SourceKind, SourceOptions};
+use rag_core::source::{Failure, Location, SourceKind, SourceOptions};
 use rag_core::template::{EmbedFields, PREFIX_CUT};
 use rag_core::{Error, Result};
 use serde_json::{Map, Value};
@@ -198,11 +198,7 @@ pub fn inline(collection: &Collection, inline: Inline, waits: Waits) -> Result<S
     if inline.uri.len() > MAX_URI {
         return Err(too_long(&inline.uri).error);
     }
-    let options = SourceOptions::parse(inline.kind, &inline.options)?;
-    if inline.options.get("text_search_config").is_some() {
-        return Err(Error::invalid("option \"text_search_config\" does not apply to inline documents")
-            .with_hint("Inline documents of a collection share the configuration of their source."));
-    }
+    let options = SourceOptions::parse_at(inline.kind, Location::Inline, &inline.options)?;
     let source = source::inline(collection)?;
     let fingerprint = options_sha256(&source, collection, &inline.options);
     let request = Request::Parse {

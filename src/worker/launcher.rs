@@ -285,6 +285,7 @@ fn spawn(settings: &EngineSettings, listener: &UnixListener) -> io::Result<Child
         .args(["--threads", &settings.threads.to_string()])
         .args(["--parse-workers", &settings.parse_workers.to_string()])
         .args(["--parse-memory", &settings.parse_memory.to_string()])
+        .args(["--clone-disk", &settings.clone_disk.to_string()])
         .args(["--memory-limit", &settings.memory_limit.to_string()])
         .env_clear()
         .stdin(Stdio::piped());

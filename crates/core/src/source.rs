@@ -6,10 +6,14 @@
 //! `rag.add_source` and not in the middle of the night in a sync. The engine receives the same struct and may rely on
 //! it. Nothing here reads a file.
 
+mod applies;
+mod host;
 mod kind;
 mod limits;
 mod options;
 
+pub use applies::Location;
+pub use host::{allow_host, not_at_allowed_host};
 pub use kind::SourceKind;
 pub use limits::Limits;
 pub use options::{Chunking, FieldMap, Secret, SourceOptions};

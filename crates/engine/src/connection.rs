@@ -7,6 +7,7 @@
 
 use crate::frame;
 use crate::inference::Job;
+use crate::os;
 use crate::serve::Engine;
 use crate::task::Task;
 use rag_core::protocol::{Answer, Embeddings, Input, ModelSpec, PROTOCOL_VERSION, Priority, Reply, Request};
@@ -17,6 +18,7 @@ use std::os::unix::net::UnixStream;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::Builder;
 
 /// What became of a request: its last reply, or nothing because nobody waits for it.
 type Outcome = Result<Option<Reply>>;
@@ -186,9 +188,15 @@ fn read(engine: &Engine, stream: &UnixStream, source: &SourceSpec, items: &[Item
         let mut running = VecDeque::new();
         loop {
             while running.len() < ahead
-                && let Some(item) = waiting.next()
+                && let Some(item) = waiting.clone().next()
             {
-                running.push_back(scope.spawn(move || one(item)));
+                match os::spawn_scoped(scope, Builder::new().name("document".into()), move || one(item)) {
+                    Ok(thread) => running.push_back(thread),
+                    Err(error) if running.is_empty() => return Err(error),
+                    // Those that run will end, and leave theirs.
+                    Err(_) => break,
+                }
+                waiting.next();
             }
             let Some(first) = running.pop_front() else { return Err(Error::internal("items ran out")) };
             let read = first.join().unwrap_or_else(|_| Err(Error::internal("waiting for a document panicked")));

@@ -81,6 +81,9 @@ enum Command {
         /// Address space of a worker in MB; 0 for no limit
         #[arg(long, value_name = "MB", default_value_t = 4096)]
         parse_memory: u64,
+        /// Disk space of all clones together in MB
+        #[arg(long, value_name = "MB", default_value_t = 8192, value_parser = clap::value_parser!(u64).range(..=1 << 20))]
+        clone_disk: u64,
         /// End when idle with more resident memory than this, in MB, so as to be started afresh; 0 for no limit
         #[arg(long, value_name = "MB", default_value_t = 0)]
         memory_limit: u64,
@@ -136,6 +139,7 @@ fn run(command: Command) -> Result<()> {
             threads,
             parse_workers,
             parse_memory,
+            clone_disk,
             memory_limit,
             max_batch_seconds,
         } => {
@@ -151,6 +155,7 @@ fn run(command: Command) -> Result<()> {
                 parse_workers: parse_workers as usize,
                 parse_memory: parse_memory << 20,
                 workspaces,
+                clone_disk: clone_disk << 20,
                 memory_limit: memory_limit << 20,
                 longest_batch: Duration::from_secs(max_batch_seconds),
             };

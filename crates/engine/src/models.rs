@@ -5,6 +5,7 @@
 //! Owns loading each model once, however many connections ask at the same moment, and the check that its file is the
 //! one the catalog knows. Sessions are not in here: each belongs to the inference thread that runs it.
 
+use crate::os;
 use rag_core::protocol::{ModelSpec, Pooling};
 use rag_core::{Error, Result};
 use rag_model::session::Settings;
@@ -12,6 +13,7 @@ use rag_model::{Encoder, Manifest, Runtime, Tokenizer};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// How long a failure is answered from memory. Long enough that a sync of a thousand texts does not hash a wrong file
@@ -152,10 +154,11 @@ fn load(folder: &Path, spec: &ModelSpec, key: Key) -> Result<Model> {
     let tokenizer_file = manifest.tokenizer.clone();
     // Both take about as long; a first query waits for them.
     let (weights, tokenizer) = std::thread::scope(|scope| {
-        let tokenizer = scope.spawn(|| Tokenizer::open(&tokenizer_file, spec.max_tokens));
+        let open = || Tokenizer::open(&tokenizer_file, spec.max_tokens);
+        let tokenizer = os::spawn_scoped(scope, Builder::new().name("tokenizer".into()), open)?;
         let weights = manifest.hash(spec.sha256.as_deref());
-        (weights, tokenizer.join().unwrap_or_else(|_| Err(Error::internal("loading a tokenizer panicked"))))
-    });
+        Ok((weights, tokenizer.join().unwrap_or_else(|_| Err(Error::internal("loading a tokenizer panicked")))))
+    })?;
     Ok(Model { key, spec: spec.clone(), tokenizer: tokenizer?, onnx: manifest.onnx, alone: weights?.shared_scale })
 }
 

@@ -11,6 +11,7 @@ use rustix::net::RecvFlags;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 use std::os::fd::{AsFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 fn failed(what: &str, error: rustix::io::Errno) -> Error {
@@ -179,6 +180,16 @@ pub fn resident_bytes() -> u64 {
     pages * rustix::param::page_size() as u64
 }
 
+/// Starts a thread of a scope. std's shorter way panics when there can be none.
+pub fn spawn_scoped<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    thread: Builder,
+    run: impl FnOnce() -> T + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, T>> {
+    let started = thread.spawn_scoped(scope, run);
+    started.map_err(|e| Error::new(Kind::OutOfMemory, format!("could not start a thread: {e}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,6 +212,17 @@ mod tests {
         assert!(take_listener(file.as_raw_fd()).is_err());
         assert!(take_listener(0).is_err());
         assert!(file.metadata().is_ok(), "the file is still open");
+    }
+
+    #[test]
+    fn a_thread_that_cannot_be_is_an_error() {
+        let small = std::thread::scope(|scope| spawn_scoped(scope, Builder::new(), || 7).map(|t| t.join().expect("7")));
+        assert_eq!(small, Ok(7));
+        // More address space than there is.
+        let large = Builder::new().stack_size(1 << 50);
+        let error = std::thread::scope(|scope| spawn_scoped(scope, large, || ()).map(drop)).expect_err("too large");
+        assert_eq!(error.kind, Kind::OutOfMemory);
+        assert!(error.message.starts_with("could not start a thread: "), "{error:?}");
     }
 
     #[test]

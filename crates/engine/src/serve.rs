@@ -42,6 +42,8 @@ pub struct Options {
     pub parse_memory: u64,
     /// Folder for clones of repositories; `None`: none are made.
     pub workspaces: Option<PathBuf>,
+    /// Bytes of disk that all clones may take.
+    pub clone_disk: u64,
     /// Resident memory in bytes above which an idle engine ends, to be started afresh; 0 for no limit.
     pub memory_limit: u64,
     /// Longest that a micro-batch may run.
@@ -77,6 +79,7 @@ impl Engine {
             memory: options.parse_memory,
             models: options.models.clone(),
             workspaces: options.workspaces.clone(),
+            clone_disk: options.clone_disk,
         })?;
         let sandbox = sandbox::probe()?;
         if !sandbox.is_full() {

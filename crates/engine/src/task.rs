@@ -55,8 +55,8 @@ pub enum Task {
         source: SourceSpec,
         /// Hash of the commit; `None` for what the source's options name.
         commit: Option<String>,
-        /// Hash of a commit that is here already and need not be downloaded.
-        known: Option<String>,
+        /// Hashes of commits that are here already and need not be downloaded.
+        known: Vec<String>,
     },
     /// Of a parse worker: a document of bytes → [`Said::Document`].
     Parse {
@@ -98,7 +98,7 @@ pub enum Said {
         commit: String,
         /// Branch or tag by which it was found.
         reference: Option<String>,
-        /// Whether it is the one that was known, and nothing was downloaded.
+        /// Whether it is one that was known, and nothing was downloaded.
         known: bool,
     },
     /// The document.
@@ -135,7 +135,7 @@ impl Task {
             (Task::Parse { uri, .. }, Said::Document(document)) => document.uri == *uri,
             (Task::Clone { commit: asked, known, .. }, Said::Cloned { commit, known: is_known, .. }) => {
                 let is_hash = commit.len() == 40 && commit.bytes().all(|b| b.is_ascii_hexdigit());
-                is_hash && asked.as_ref().is_none_or(|a| a == commit) && (!is_known || known.as_ref() == Some(commit))
+                is_hash && asked.as_ref().is_none_or(|a| a == commit) && (!is_known || known.contains(commit))
             }
             _ => false,
         }
@@ -272,7 +272,7 @@ mod tests {
                 seen: None,
             },
             commit: commit.cloned(),
-            known: known.cloned(),
+            known: known.into_iter().cloned().collect(),
         };
         let said = |commit: &String, known| Said::Cloned { commit: commit.clone(), reference: None, known };
         assert!(task(None, None).is_answered_by(&said(&one, false)));

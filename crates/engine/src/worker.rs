@@ -173,7 +173,7 @@ fn answer(ready: &Ready, task: &Task, output: &mut File) -> Result<Said> {
             None => rag_ingest::fetch(source, item)?,
         }))),
         (Task::Clone { source, commit, known }, Ready::Clone(folder)) => {
-            let cloned = rag_ingest::clone_remote(source, folder, commit.as_deref(), known.as_deref())?;
+            let cloned = rag_ingest::clone_remote(source, folder, commit.as_deref(), known)?;
             Ok(Said::Cloned { commit: cloned.commit, reference: cloned.reference, known: cloned.known })
         }
         (Task::Parse { kind, options, uri, content, given }, Ready::Parse(tokenizer)) => {

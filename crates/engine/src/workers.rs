@@ -55,6 +55,8 @@ pub struct Options {
     pub models: PathBuf,
     /// Folder for clones of repositories; `None`: none are made.
     pub workspaces: Option<PathBuf>,
+    /// Bytes of disk that all clones may take.
+    pub clone_disk: u64,
 }
 
 /// The pool.
@@ -119,7 +121,7 @@ impl Pool {
     /// A pool without workers; they start when needed.
     pub fn start(options: Options) -> Result<Self> {
         let starter = Starter::start(options.models.clone(), options.memory)?;
-        let workspaces = Workspaces::start(options.workspaces.as_deref())?;
+        let workspaces = Workspaces::start(options.workspaces.as_deref(), options.clone_disk)?;
         Ok(Self { options, state: Mutex::default(), freed: Condvar::new(), starter, workspaces })
     }
 
@@ -200,10 +202,10 @@ impl Pool {
                 Ok(said)
             }
             Ok(_) => Err(out_of_turn(task)),
-            Err(Silence::Unwanted) => return Ok(None),
-            Err(Silence::Refused(error)) => Err(error),
-            Err(Silence::TimedOut) => Err(task.too_slow(budget.seconds)),
-            Err(Silence::Ended(why)) => Err(self.obituary(lease, &why, &task.doing())),
+            Err(silence) => match self.why_silent(lease, silence, task, || task.too_slow(budget.seconds)) {
+                Some(error) => Err(error),
+                None => return Ok(None),
+            },
         }))
     }
 
@@ -224,13 +226,27 @@ impl Pool {
                 lease.give_back();
                 listed.map(Some)
             }
-            Err(Silence::Unwanted) => Ok(None),
-            Err(Silence::Refused(error)) => Err(error),
-            Err(Silence::TimedOut) => Err(Error::new(
-                Kind::LimitExceeded,
-                format!("{} found nothing more for {} s", task.doing(), LISTING_SILENCE.as_secs()),
-            )),
-            Err(Silence::Ended(why)) => Err(self.obituary(lease, &why, &task.doing())),
+            Err(silence) => {
+                let message = format!("{} found nothing more for {} s", task.doing(), LISTING_SILENCE.as_secs());
+                let error = self.why_silent(lease, silence, &task, || Error::new(Kind::LimitExceeded, message));
+                error.map_or(Ok(None), Err)
+            }
+        }
+    }
+
+    /// Ends a worker that gave no answer, and says why it did not; `None` when nobody waits for it any more.
+    fn why_silent(
+        &self,
+        lease: Lease<'_>,
+        silence: Silence,
+        task: &Task,
+        too_slow: impl FnOnce() -> Error,
+    ) -> Option<Error> {
+        match silence {
+            Silence::Unwanted => None,
+            Silence::Refused(error) => Some(error),
+            Silence::TimedOut => Some(too_slow()),
+            Silence::Ended(why) => Some(self.obituary(lease, &why, &task.doing())),
         }
     }
 

@@ -10,9 +10,9 @@ mod support;
 
 use git_server::{Server, commit, git};
 use rag_core::protocol::{Reply, Request};
-use rag_core::source::{Item, Place, SourceKind, SourceOptions, SourceSpec};
+use rag_core::source::{Item, Place, SourceSpec};
 use rag_core::{Error, Kind};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use support::reading::{children, is_ended, list, read, status};
@@ -28,17 +28,6 @@ fn repository(parent: &Path) -> Option<Server> {
         return None;
     }
     Some(Server::start(parent))
-}
-
-fn source(server: &Server, path: &str, options: &Value) -> SourceSpec {
-    SourceSpec {
-        kind: SourceKind::Git,
-        location: server.url(path),
-        options: SourceOptions::parse(SourceKind::Git, options).expect("options"),
-        allowed_paths: Vec::new(),
-        allowed_hosts: vec![server.address.clone()],
-        seen: None,
-    }
 }
 
 fn commit_of(item: &Item) -> &str {
@@ -70,7 +59,7 @@ fn a_clone_is_kept_for_what_is_read_of_it_and_made_again_when_it_is_gone() {
     let Some(server) = repository(parent.path()) else { return };
     let engine = Engine::start(&[], &[]);
     let mut client = engine.client();
-    let source = source(&server, "open/r.git", &json!({"ref": "main"}));
+    let source = server.source("open/r.git", &json!({"ref": "main"}));
     let (items, failures) = list(&mut client, &source);
     assert_eq!((items.len(), failures, engine.clones().len()), (1, Vec::new(), 1));
     let after_listing = server.downloads();
@@ -114,16 +103,16 @@ fn a_clone_that_nobody_waits_for_is_ended_and_removed() {
     let Some(server) = repository(parent.path()) else { return };
     let engine = Engine::start(&[], &[]);
     let mut leaving = engine.client();
-    leaving.send(&Request::List { source: source(&server, "silent/r.git", &json!({})) });
+    leaving.send(&Request::List { source: server.source("silent/r.git", &json!({})) });
     soon("nothing is cloned", || engine.clones().len() == 1 && !server.asked.lock().expect("asked").is_empty());
     let workers = children(&engine);
     drop(leaving);
     soon("it goes on", || engine.clones().is_empty() && workers.iter().all(|pid| is_ended(*pid)));
-    let slow = source(&server, "silent/r.git", &json!({"limits": {"max_download_seconds": 1}}));
+    let slow = server.source("silent/r.git", &json!({"limits": {"max_download_seconds": 1}}));
     let started = Instant::now();
     assert_eq!(refused(&mut engine.client(), &slow).kind, Kind::LimitExceeded);
     assert!(started.elapsed() < Duration::from_secs(10));
-    let large = source(&server, "endless/r.git", &json!({"limits": {"max_download_bytes": 1_000_000}}));
+    let large = server.source("endless/r.git", &json!({"limits": {"max_download_bytes": 1_000_000}}));
     let error = refused(&mut engine.client(), &large);
     assert!(error.message.ends_with("sent more than max_download_bytes 1000000"), "{error:?}");
     assert_eq!(engine.clones(), Vec::<String>::new());
@@ -135,7 +124,7 @@ fn a_clone_worker_that_was_taken_over_costs_its_clone_only() {
     let Some(server) = repository(parent.path()).filter(|_| cfg!(debug_assertions)) else { return };
     let engine = Engine::start(&[("RAG_ENGINE_TEST_FAULT", "clone")], &["--parse-memory", "1024"]);
     let mut client = engine.client();
-    let good = source(&server, "r.git", &json!({}));
+    let good = server.source("r.git", &json!({}));
     assert_eq!(list(&mut client, &good).0.len(), 1);
     for (fault, kind, message) in [
         ("write", Kind::Forbidden, "writing was denied"),
@@ -151,11 +140,77 @@ fn a_clone_worker_that_was_taken_over_costs_its_clone_only() {
         ("liar", Kind::BadContent, "gave another answer than was asked for"),
     ] {
         let limits = json!({"limits": {"max_download_seconds": 2}});
-        let error = refused(&mut client, &source(&server, &format!("fault-{fault}/r.git"), &limits));
+        let error = refused(&mut client, &server.source(&format!("fault-{fault}/r.git"), &limits));
         assert_eq!(error.kind, kind, "{fault}: {error:?}");
         assert!(error.message.contains(message), "{fault}: {error:?}");
         assert_eq!(engine.clones().len(), 1, "{fault}");
     }
     assert_eq!(list(&mut client, &good).0.len(), 1);
     assert!(!Path::new("/tmp/pg_rag-fault-write").exists());
+}
+
+#[test]
+fn who_wants_the_same_at_once_gets_one_clone() {
+    let parent = tempfile::tempdir().expect("folder");
+    let Some(server) = repository(parent.path()) else { return };
+    let engine = Engine::start(&[], &[]);
+    let at_once = |path: &str| {
+        let source = server.source(path, &json!({}));
+        std::thread::scope(|scope| {
+            let asked =
+                [(); 2].map(|()| scope.spawn(|| engine.client().ask_all(&Request::List { source: source.clone() })));
+            asked.map(|asked| asked.join().expect("asks"))
+        })
+    };
+    let listed =
+        |replies: &[Reply]| matches!(replies, [Reply::Items { items, .. }, Reply::Listed { .. }] if items.len() == 1);
+    list(&mut engine.client(), &server.source("r.git", &json!({})));
+    let (for_one, clones) = (server.packs("r.git/"), engine.clones().len());
+    let replies = at_once("late-pack/r.git");
+    assert!(replies.iter().all(|replies| listed(replies)), "{replies:?}");
+    assert_eq!((server.packs("late-pack/"), engine.clones().len()), (for_one, clones + 1));
+    // When the first one fails the second one is not held up.
+    let replies = at_once("once/r.git");
+    assert_eq!(replies.iter().filter(|replies| listed(replies)).count(), 1, "{replies:?}");
+    assert!(replies.iter().any(|replies| matches!(replies.as_slice(), [Reply::Error(_)])), "{replies:?}");
+    assert_eq!(server.packs("once/"), 1 + for_one);
+}
+
+#[test]
+fn clones_of_different_branches_are_kept_beside_each_other() {
+    let parent = tempfile::tempdir().expect("folder");
+    let Some(server) = repository(parent.path()) else { return };
+    let at = parent.path().join("r.git");
+    git(&at, &["checkout", "-qb", "next"]);
+    commit(&at, "b.md", "# Next\n");
+    let engine = Engine::start(&[], &[]);
+    let branches = ["main", "next"].map(|branch| server.source("r.git", &json!({"ref": branch})));
+    let first = branches.each_ref().map(|source| list(&mut engine.client(), source).0.len());
+    let downloads = server.downloads();
+    let again = branches.each_ref().map(|source| list(&mut engine.client(), source).0.len());
+    assert_eq!((first, again, server.downloads(), engine.clones().len()), ([1, 2], [1, 2], downloads, 2));
+}
+
+#[test]
+fn all_clones_together_take_no_more_disk_than_the_operator_leaves() {
+    let parent = tempfile::tempdir().expect("folder");
+    let Some(server) = repository(parent.path()) else { return };
+    let engine = Engine::start(&[], &["--clone-disk", "1024"]);
+    let source = |path: &str, bytes: u64, seconds: u32| {
+        server.source(path, &json!({"limits": {"max_download_bytes": bytes, "max_download_seconds": seconds}}))
+    };
+    let error = refused(&mut engine.client(), &source("r.git", 1 << 30, 5));
+    assert_eq!(error.kind, Kind::LimitExceeded, "{error:?}");
+    // The index of one may take half of the disk.
+    let message = "max_download_bytes 1073741824 is above the 536870912 that pg_rag.clone_disk_limit leaves";
+    assert_eq!((error.message.as_str(), server.asked.lock().expect("asked").len()), (message, 0));
+    // Each of these may take more than half of it.
+    let mut first = engine.client();
+    first.send(&Request::List { source: source("silent/r.git", 100 << 20, 4) });
+    soon("nothing is cloned", || engine.clones().len() == 1);
+    let error = refused(&mut engine.client(), &source("r.git", 100 << 20, 1));
+    assert_eq!(error.kind, Kind::NoResources, "{error:?}");
+    assert_eq!(error.message, format!("there was no room for a clone of \"{}\" within 1 s", server.url("r.git")));
+    assert_eq!(list(&mut engine.client(), &source("r.git", 100 << 20, 30)).0.len(), 1);
+    assert!(matches!(first.receive().reply, Reply::Error(_)));
 }

@@ -6,6 +6,8 @@
 // Clippy's leave for tests does not reach the functions that tests share.
 #![allow(clippy::expect_used, clippy::panic)]
 
+#[path = "../../ingest/tests/invariants/mod.rs"]
+mod invariants;
 #[path = "../../ingest/tests/kinds/mod.rs"]
 mod kinds;
 mod support;
@@ -13,7 +15,6 @@ mod support;
 use proptest::prelude::*;
 use rag_core::document::Document;
 use rag_core::source::{SourceKind, SourceOptions};
-use rag_core::template::{EmbedFields, PREFIX_CUT};
 use rag_core::tokens::TokenCounter;
 use rag_model::{Manifest, Tokenizer};
 use std::sync::OnceLock;
@@ -46,18 +47,7 @@ fn fits(document: &Document, options: &SourceOptions, tokenizer: &Tokenizer) {
             "{:?}",
             chunk.content
         );
-        let fields = EmbedFields {
-            title: document.title.as_deref(),
-            heading_path: &chunk.heading_path,
-            context: chunk.context.as_deref(),
-            content: &chunk.content,
-            uri: &document.uri,
-            path: document.path.as_deref(),
-            symbol: chunk.facts.symbol.as_deref(),
-            speaker: chunk.facts.speaker.as_deref(),
-        };
-        let fields = if chunk.metadata.contains_key(PREFIX_CUT) { fields.without_prefix() } else { fields };
-        let text = options.embed_template.render(&fields);
+        let text = invariants::embedded(document, chunk, options);
         let encoded = tokenizer.encode(&text).expect("tokens");
         assert!(!encoded.truncated, "{} tokens: {text:?}", encoded.tokens);
     }

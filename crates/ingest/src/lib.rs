@@ -63,9 +63,9 @@ pub fn check_remote(spec: &SourceSpec) -> Result<()> {
 /// Clones the repository of a source into an empty folder: without a working tree, and with no more history than it takes to have
 /// the commit that is wanted. Writes nothing elsewhere and runs nothing.
 ///
-/// The commit is `commit`, or what the source's options name. Nothing is downloaded when it turns out to be the one that is
+/// The commit is `commit`, or what the source's options name. Nothing is downloaded when it turns out to be one of those that are
 /// `known`.
-pub fn clone_remote(spec: &SourceSpec, folder: &Path, commit: Option<&str>, known: Option<&str>) -> Result<Cloned> {
+pub fn clone_remote(spec: &SourceSpec, folder: &Path, commit: Option<&str>, known: &[String]) -> Result<Cloned> {
     source::clone_remote(spec, folder, commit, known)
 }
 

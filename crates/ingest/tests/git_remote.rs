@@ -8,27 +8,16 @@ mod git_server;
 
 use git_server::{Server, commit, git};
 use rag_core::error::{Error, Kind, Result};
-use rag_core::source::{Item, SourceKind, SourceOptions, SourceSpec, Workspace};
+use rag_core::source::{Item, SourceSpec, Workspace};
 use rag_ingest::Cloned;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-fn spec(server: &Server, path: &str, options: &Value) -> SourceSpec {
-    SourceSpec {
-        kind: SourceKind::Git,
-        location: server.url(path),
-        options: SourceOptions::parse(SourceKind::Git, options).expect("options"),
-        allowed_paths: Vec::new(),
-        allowed_hosts: vec![server.address.clone()],
-        seen: None,
-    }
-}
-
 fn clone(spec: &SourceSpec) -> Result<(TempDir, Cloned)> {
     let folder = tempfile::tempdir().expect("folder");
-    let cloned = rag_ingest::clone_remote(spec, folder.path(), None, None)?;
+    let cloned = rag_ingest::clone_remote(spec, folder.path(), None, &[])?;
     Ok((folder, cloned))
 }
 
@@ -88,7 +77,7 @@ fn a_branch_a_tag_a_commit_and_head_are_cloned_without_history() {
         ("moved/wells.git", None, &three, Some("main"), "1"),
     ] {
         let options = reference.map_or_else(|| json!({}), |reference| json!({"ref": reference}));
-        let source = spec(&server, path, &options);
+        let source = server.source(path, &options);
         let (folder, cloned) = clone(&source).unwrap_or_else(|e| panic!("{path} {reference:?}: {e:?}"));
         let expected = Cloned { commit: at.clone(), reference: name.map(str::to_owned), known: false };
         assert_eq!(cloned, expected, "{path} {reference:?}");
@@ -116,45 +105,90 @@ fn a_commit_within_the_history_is_asked_for_by_its_hash_or_looked_up_in_all() {
     let middle = commit(&at, "a.md", "# A\n").expect("commit");
     commit(&at, "b.md", "# B\n");
     let server = Server::start(parent.path());
-    for (path, reference, commits) in
-        [("open/wells.git", middle.as_str(), "1"), ("wells.git", &middle, "4"), ("open/wells.git", &middle[..10], "4")]
-    {
-        let source = spec(&server, path, &json!({"ref": reference}));
+    let other = "f".repeat(40);
+    let error = refused(&server.source("open/wells.git", &json!({"ref": middle, "expect_commit": other})));
+    assert_eq!(error.message, format!("\"{middle}\" is at commit {middle} and not at \"{other}\""));
+    let folder = tempfile::tempdir().expect("folder");
+    let source = server.source("open/wells.git", &json!({"ref": middle}));
+    let known = rag_ingest::clone_remote(&source, folder.path(), None, &[other, middle.clone()]).expect("known");
+    assert_eq!(known, Cloned { commit: middle.clone(), reference: None, known: true });
+    assert_eq!(server.downloads(), 0);
+    for (path, reference, commits) in [
+        ("open/wells.git", middle.as_str(), "1"),
+        ("wells.git", &middle, "4"),
+        ("open/wells.git", &middle[..10], "4"),
+        ("fussy/wells.git", &middle, "4"),
+    ] {
+        let source = server.source(path, &json!({"ref": reference}));
         let (folder, cloned) = clone(&source).unwrap_or_else(|e| panic!("{path} {reference}: {e:?}"));
         assert_eq!(cloned, Cloned { commit: middle.clone(), reference: None, known: false });
         assert_eq!(history(folder.path(), &middle), commits, "{path} {reference}");
     }
     // A clone that is gone is made again at its commit, wherever the branch is by now.
-    let source = spec(&server, "open/wells.git", &json!({"ref": "main"}));
+    let source = server.source("open/wells.git", &json!({"ref": "main"}));
     let folder = tempfile::tempdir().expect("folder");
-    let again = rag_ingest::clone_remote(&source, folder.path(), Some(&middle), None).expect("clones");
+    let again = rag_ingest::clone_remote(&source, folder.path(), Some(&middle), &[]).expect("clones");
     assert_eq!(again.commit, middle);
     let missing = "0123456789012345678901234567890123456789";
-    for path in ["open/wells.git", "wells.git"] {
-        let error = refused(&spec(&server, path, &json!({"ref": missing})));
+    for path in ["open/wells.git", "wells.git", "fussy/wells.git"] {
+        let error = refused(&server.source(path, &json!({"ref": missing})));
         assert_eq!(error.message, format!("repository has no branch, tag or commit \"{missing}\""), "{error:?}");
         assert_eq!(error.hint.as_deref(), Some("It has: main, next."));
+    }
+    let url = server.url("refusing/wells.git/git-upload-pack");
+    let error = refused(&server.source("refusing/wells.git", &json!({"ref": middle})));
+    assert_eq!(error.message, format!("\"{url}\" was answered by status 500"));
+    let detail = format!("The server was asked for commit {middle} alone first: \"{url}\" was answered by status 500.");
+    assert_eq!(error.detail, Some(detail));
+}
+
+#[test]
+fn a_commit_is_not_looked_up_in_too_many_branches_and_tags() {
+    let parent = tempfile::tempdir().expect("folder");
+    let Some([one, ..]) = repository(parent.path()) else { return };
+    let at = parent.path().join("wells.git");
+    let middle = commit(&at, "a.md", "# A\n").expect("commit");
+    let last = commit(&at, "b.md", "# B\n").expect("commit");
+    let tags: String = (0..100_000).map(|number| format!("{one} refs/tags/t{number:06}\n")).collect();
+    let header = "# pack-refs with: peeled fully-peeled sorted \n";
+    std::fs::write(at.join(".git/packed-refs"), format!("{header}{tags}")).expect("file");
+    let server = Server::start(parent.path());
+    let error = refused(&server.source("wells.git", &json!({"ref": middle[..10]})));
+    assert_eq!(error.kind, Kind::LimitExceeded);
+    // Four more: main, next, v1 and v2.
+    let url = server.url("wells.git");
+    let message = format!("commit \"{}\" is not looked up in the 100004 branches and tags of \"{url}\"", &middle[..10]);
+    assert_eq!((error.message, server.downloads()), (message, 0));
+    for (reference, commit) in [("main", &last), ("t000007", &one)] {
+        let (_folder, cloned) = clone(&server.source("wells.git", &json!({"ref": reference}))).expect(reference);
+        assert_eq!(&cloned.commit, commit);
     }
 }
 
 #[test]
 fn nothing_is_downloaded_that_is_not_wanted_or_known() {
     let parent = tempfile::tempdir().expect("folder");
-    let Some([one, _, three, _]) = repository(parent.path()) else { return };
+    let Some([one, two, three, _]) = repository(parent.path()) else { return };
     let server = Server::start(parent.path());
-    let error = refused(&spec(&server, "wells.git", &json!({"ref": "main", "expect_commit": one[..12]})));
+    let error = refused(&server.source("wells.git", &json!({"ref": "main", "expect_commit": one[..12]})));
     assert_eq!(error.message, format!("\"main\" is at commit {three} and not at \"{}\"", &one[..12]));
-    let error = refused(&spec(&server, "wells.git", &json!({"ref": "nope"})));
+    let error = refused(&server.source("wells.git", &json!({"ref": "nope"})));
     assert_eq!((error.kind, error.hint.as_deref()), (Kind::NotFound, Some("It has: main, next.")));
-    let source = spec(&server, "wells.git", &json!({}));
-    let folder = tempfile::tempdir().expect("folder");
-    let known = rag_ingest::clone_remote(&source, folder.path(), None, Some(&three)).expect("known");
-    assert_eq!(known, Cloned { commit: three.clone(), reference: Some("main".into()), known: true });
+    let there = [three.clone(), two.clone()];
+    for (reference, at, name) in
+        [(None, &three, Some("main")), (Some("v2"), &two, Some("v2")), (Some(two.as_str()), &two, None)]
+    {
+        let source =
+            server.source("wells.git", &reference.map_or_else(|| json!({}), |reference| json!({"ref": reference})));
+        let folder = tempfile::tempdir().expect("folder");
+        let known = rag_ingest::clone_remote(&source, folder.path(), None, &there).expect("known");
+        assert_eq!(known, Cloned { commit: at.clone(), reference: name.map(str::to_owned), known: true });
+    }
     assert_eq!(server.downloads(), 0);
-    clone(&spec(&server, "wells.git", &json!({"expect_commit": three[..7]}))).expect("as expected");
+    clone(&server.source("wells.git", &json!({"expect_commit": three[..7]}))).expect("as expected");
     assert!(server.downloads() > 0);
     git(parent.path(), &["init", "-q", "empty.git"]);
-    let error = refused(&spec(&server, "empty.git", &json!({})));
+    let error = refused(&server.source("empty.git", &json!({})));
     assert_eq!(error.message, format!("repository \"{}\" has no commit at HEAD", server.url("empty.git")));
 }
 
@@ -175,7 +209,7 @@ fn nothing_is_checked_out_and_nothing_else_is_fetched() {
     git(&at, &["update-index", "--add", "--cacheinfo", &format!("160000,{},sub", "1".repeat(40))]);
     commit(&at, "docs/.git-hooks.md", "x");
     let server = Server::start(parent.path());
-    let source = spec(&server, "odd.git", &json!({}));
+    let source = server.source("odd.git", &json!({}));
     let (folder, cloned) = clone(&source).expect("clones");
     let (_, items) = list(&source, folder.path(), &cloned);
     assert_eq!(items.iter().map(|item| item.uri.as_str()).collect::<Vec<_>>(), ["run.md"]);
@@ -200,9 +234,9 @@ fn only_allowed_hosts_are_talked_to_and_only_over_http() {
         ("elsewhere/x", format!("\"{}\" was redirected to and is no git repository", server.url("page"))),
         ("loop/x", format!("\"{}\" is reached by more than 10 redirects", server.url("loop/x"))),
     ] {
-        assert_eq!(refused(&spec(&server, path, &json!({}))).message, message, "{path}");
+        assert_eq!(refused(&server.source(path, &json!({}))).message, message, "{path}");
     }
-    let closed = SourceSpec { allowed_hosts: Vec::new(), ..spec(&server, "wells.git", &json!({})) };
+    let closed = SourceSpec { allowed_hosts: Vec::new(), ..server.source("wells.git", &json!({})) };
     let before = server.asked.lock().expect("asked").len();
     assert_eq!(refused(&closed).kind, Kind::Forbidden);
     assert_eq!(server.asked.lock().expect("asked").len(), before);
@@ -210,7 +244,7 @@ fn only_allowed_hosts_are_talked_to_and_only_over_http() {
     let named = SourceSpec {
         location: format!("http://localhost:{port}/wells.git"),
         allowed_hosts: vec![format!("localhost:{port}")],
-        ..spec(&server, "", &json!({}))
+        ..server.source("", &json!({}))
     };
     assert!(refused(&named).message.ends_with(", which is not public"));
     for (location, scheme) in [
@@ -220,7 +254,7 @@ fn only_allowed_hosts_are_talked_to_and_only_over_http() {
         ("ext::sh -c id", "ext"),
         ("pg-rag://repository", "pg-rag"),
     ] {
-        let source = SourceSpec { location: location.into(), ..spec(&server, "", &json!({})) };
+        let source = SourceSpec { location: location.into(), ..server.source("", &json!({})) };
         let error = refused(&source);
         assert_eq!(
             (error.kind, error.message),
@@ -243,7 +277,7 @@ fn what_a_server_gets_wrong_is_an_error() {
         ("junk/x", Kind::BadContent),
         ("junk-pack/wells.git", Kind::BadContent),
     ] {
-        let error = refused(&spec(&server, path, &json!({})));
+        let error = refused(&server.source(path, &json!({})));
         assert_eq!(error.kind, kind, "{path}: {error:?}");
     }
 }
@@ -261,9 +295,12 @@ fn limits_of_size_and_time_hold() {
         ("silent/x", "took longer than max_download_seconds 3"),
     ] {
         let started = Instant::now();
-        let error = refused(&spec(&server, path, &limits));
+        let error = refused(&server.source(path, &limits));
         assert_eq!(error.kind, Kind::LimitExceeded, "{path}: {error:?}");
         assert_eq!(error.message, format!("\"{}\" {message}", server.url(path)));
         assert!(started.elapsed() < Duration::from_secs(15), "{path} took {:?}", started.elapsed());
     }
+    let refs = refused(&server.source("long-refs/x", &json!({})));
+    let message = format!("\"{}\" has more than 64 MB of branches, tags and other refs", server.url("long-refs/x"));
+    assert_eq!((refs.kind, refs.message), (Kind::LimitExceeded, message));
 }

@@ -32,6 +32,7 @@ SELECT * FROM rag.ingest('x', 'u', 'jsonl');
 SELECT * FROM rag.ingest('x', 'u', collection => 'no');
 SELECT * FROM rag.ingest('x', 'u', metadata => '[1]');
 SELECT * FROM rag.ingest('x', 'u', options => '{"text_search_config": "simple"}');
+SELECT * FROM rag.ingest('x', 'u', options => '{"glob": "*.md"}');
 SELECT rag.add_source('x', 'markdown', '/srv') > 0 AS added;
 CALL rag.sync('inline');
 SELECT rag.alter_source('inline', location => '/srv');

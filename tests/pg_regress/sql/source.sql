@@ -30,6 +30,25 @@ CALL rag.sync('notes');
 SELECT rag.add_source('packed', 'zip', '/srv/docs.zip') > 0 AS added;
 SELECT rag.alter_source('packed', location => 'https://example.org/docs.zip');
 SELECT name, location FROM rag.sources WHERE name = 'packed';
+-- what means nothing at a location is refused, too
+SELECT rag.add_source('a', 'blog', 'https://example.org/feed', '{"glob": "*.md"}');
+SELECT rag.add_source('a', 'html', 'https://example.org/', '{"ignore": "drafts"}');
+SELECT rag.add_source('a', 'git', '/srv/repo', '{"limits": {"max_download_bytes": 5}}');
+SELECT rag.add_source('a', 'forum', '/srv/threads.json', '{"glob": "*.json"}');
+SELECT rag.add_source('pages', 'html', '/srv/pages', '{"glob": "*.html"}') > 0 AS added;
+SELECT rag.alter_source('pages', location => 'https://example.org/');
+SELECT name, location FROM rag.sources WHERE name = 'pages';
+-- a host that is not on the list, and more than the operator leaves to clones
+SELECT rag.alter_source('pages', 'https://example.org/', '{}');
+SET pg_rag.allowed_hosts = '*.example.org, example.com';
+SELECT rag.alter_source('pages', 'https://example.org/');
+SELECT rag.alter_source('pages', 'https://www.example.org/');
+SELECT rag.alter_source('pages', 'https://example.com:8443/');
+SELECT rag.add_source('repo', 'git', 'https://example.com/r', '{"limits": {"max_download_bytes": 8053063681}}') > 0 AS added;
+SELECT rag.alter_source('repo', options => '{"limits": {"max_download_bytes": 8053063680}}');
+RESET pg_rag.allowed_hosts;
+SELECT rag.drop_source('repo');
+SELECT rag.drop_source('pages');
 SELECT rag.drop_source('packed');
 SELECT rag.drop_source('notes');
 SELECT rag.drop_source('notes');

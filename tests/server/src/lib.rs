@@ -31,6 +31,7 @@ mod failure;
 pub mod process;
 pub mod readme;
 mod server;
+pub mod site;
 pub mod standin;
 
 pub use cluster::{Cluster, Mode, with_bare_cluster, with_cluster};

@@ -7,12 +7,12 @@
 mod git_server;
 
 use postgres::Client;
+use rag_server_tests::site::{Given, Page, Site};
 use rag_server_tests::{Cluster, Failure, TestResult, with_cluster};
 use serde_json::json;
-use std::io::{Read, Write};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn sync(client: &mut Client, name: &str) -> TestResult<[i64; 5]> {
@@ -23,19 +23,10 @@ fn sync(client: &mut Client, name: &str) -> TestResult<[i64; 5]> {
 }
 
 fn git(folder: &Path, arguments: &[&str]) -> TestResult<String> {
-    let output = Command::new("git")
-        .current_dir(folder)
-        .args(["-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"])
-        .args(arguments)
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("HOME", "/nonexistent")
-        .output()?;
-    if !output.status.success() {
-        return Err(Failure::new(String::from_utf8_lossy(&output.stderr)));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    git_server::git(folder, arguments).ok_or_else(|| Failure::new("git is not installed"))
 }
 
+/// Changes a file of the repository; the commit.
 fn commit(cluster: &Cluster, name: &str, text: &str) -> TestResult<String> {
     cluster.write(&format!("repo/{name}"), text)?;
     let folder = cluster.files().join("repo");
@@ -44,17 +35,31 @@ fn commit(cluster: &Cluster, name: &str, text: &str) -> TestResult<String> {
     git(&folder, &["rev-parse", "HEAD"])
 }
 
-#[test]
-fn a_repository_is_read_at_its_commit_and_again_when_it_moves() -> TestResult {
+/// A cluster with a repository of two files, the folder of that and its commit; skipped where git is not installed.
+fn with_repository(settings: &[&str], test: impl FnOnce(&Cluster, &Path, String) -> TestResult) -> TestResult {
     if Command::new("git").arg("--version").output().is_err() {
         eprintln!("skipped: git is not installed");
         return Ok(());
     }
-    with_cluster(&[], |cluster| {
+    with_cluster(settings, |cluster| {
         cluster.write("repo/docs/well.md", "# Well\n\nDraw water from the well.\n")?;
         let folder = cluster.files().join("repo");
         git(&folder, &["init", "-q"])?;
         let first = commit(cluster, "docs/rope.md", "# Rope\n\nA rope of hemp.\n")?;
+        test(cluster, &folder, first)
+    })
+}
+
+/// The message of a statement that fails, with its SQLSTATE.
+fn refused(client: &mut Client, statement: &str) -> TestResult<(String, String)> {
+    let error = client.execute(statement, &[]).err().ok_or_else(|| Failure::new("no error"))?;
+    let error = error.as_db_error().ok_or_else(|| Failure::new(format!("{error:?}")))?;
+    Ok((error.code().code().to_owned(), error.message().to_owned()))
+}
+
+#[test]
+fn a_repository_is_read_at_its_commit_and_again_when_it_moves() -> TestResult {
+    with_repository(&[], |cluster, folder, first| {
         let mut client = cluster.connect()?;
         let place = folder.display().to_string();
         client.execute("SELECT rag.add_source('repo', 'git', $1)", &[&place])?;
@@ -67,7 +72,7 @@ fn a_repository_is_read_at_its_commit_and_again_when_it_moves() -> TestResult {
         let row = client.query_one(sql, &[])?;
         assert_eq!(row.get::<_, Option<String>>(0), Some(place.clone()));
         assert_eq!(row.get::<_, Option<String>>(1).as_deref(), Some("main"));
-        assert_eq!(row.get::<_, Option<String>>(2), Some(git(&folder, &["rev-parse", "HEAD:docs/rope.md"])?));
+        assert_eq!(row.get::<_, Option<String>>(2), Some(git(folder, &["rev-parse", "HEAD:docs/rope.md"])?));
 
         let second = commit(cluster, "docs/rope.md", "# Rope\n\nA rope of wire.\n")?;
         assert_eq!(sync(&mut client, "repo")?, [0, 1, 1, 0, 0]);
@@ -81,8 +86,7 @@ fn a_repository_is_read_at_its_commit_and_again_when_it_moves() -> TestResult {
         let row = client.query_one("SELECT uri, commit FROM rag.search('hemp', 1, mode => 'bm25')", &[])?;
         assert_eq!(row.get::<_, Option<String>>(1), Some(first.clone()));
         client.execute("SELECT rag.alter_source('repo', options => $1)", &[&json!({"expect_commit": first})])?;
-        let error = client.execute("CALL rag.sync('repo')", &[]).err().ok_or_else(|| Failure::new("no error"))?;
-        let message = error.as_db_error().map(|e| e.message().to_owned()).unwrap_or_default();
+        let (_, message) = refused(&mut client, "CALL rag.sync('repo')")?;
         assert_eq!(message, format!("\"HEAD\" is at commit {second} and not at \"{first}\""));
         Ok(())
     })
@@ -96,21 +100,12 @@ fn seen_at(client: &mut Client, uri: &str) -> TestResult<(String, Option<String>
 
 #[test]
 fn a_repository_on_a_server_is_cloned_and_again_when_it_moves() -> TestResult {
-    if Command::new("git").arg("--version").output().is_err() {
-        eprintln!("skipped: git is not installed");
-        return Ok(());
-    }
-    with_cluster(&[], |cluster| {
-        cluster.write("repo/docs/well.md", "# Well\n\nDraw water from the well.\n")?;
-        let folder = cluster.files().join("repo");
-        git(&folder, &["init", "-q"])?;
-        let first = commit(cluster, "docs/rope.md", "# Rope\n\nA rope of hemp.\n")?;
+    with_repository(&["pg_rag.clone_disk_limit = '2GB'"], |cluster, folder, first| {
         let server = git_server::Server::start(&cluster.files());
         let url = server.url("open/repo");
         let mut client = cluster.connect()?;
         client.execute("SELECT rag.add_source('repo', 'git', $1)", &[&url])?;
-        let error = client.execute("CALL rag.sync('repo')", &[]).err().ok_or_else(|| Failure::new("no error"))?;
-        assert_eq!(error.code().map(|c| c.code()), Some("42501"), "{error:?}");
+        assert_eq!(refused(&mut client, "CALL rag.sync('repo')")?.0, "42501");
         client.batch_execute(&format!("SET pg_rag.allowed_hosts = '{}'", server.address))?;
         assert_eq!(sync(&mut client, "repo")?, [2, 0, 0, 0, 0]);
         let row = client.query_one("SELECT uri, path, commit FROM rag.search('hemp', 1)", &[])?;
@@ -119,7 +114,7 @@ fn a_repository_on_a_server_is_cloned_and_again_when_it_moves() -> TestResult {
         let sql = "SELECT repository, ref, metadata ->> 'blob' FROM rag.documents WHERE uri = 'docs/rope.md'";
         let row = client.query_one(sql, &[])?;
         assert_eq!((row.get(0), row.get(1)), (Some(url), Some("main".to_owned())));
-        assert_eq!(row.get::<_, Option<String>>(2), Some(git(&folder, &["rev-parse", "HEAD:docs/rope.md"])?));
+        assert_eq!(row.get::<_, Option<String>>(2), Some(git(folder, &["rev-parse", "HEAD:docs/rope.md"])?));
         let vectors = "SELECT count(*), max(e.xmin::text::bigint) FROM rag.chunk_embedding e
                          JOIN rag.chunk c ON c.id = e.chunk_id JOIN rag.document d ON d.id = c.document_id
                         WHERE d.uri = 'docs/well.md'";
@@ -140,122 +135,74 @@ fn a_repository_on_a_server_is_cloned_and_again_when_it_moves() -> TestResult {
         client.execute("SELECT rag.alter_source('repo', options => $1)", &[&json!({"ref": first})])?;
         sync(&mut client, "repo")?;
         assert_eq!(seen_at(&mut client, "docs/well.md")?, (first, None));
+        // More than the operator leaves to clones, less their index.
+        let limits = json!({"limits": {"max_download_bytes": 1800 << 20}});
+        client.execute("SELECT rag.alter_source('repo', options => $1)", &[&limits])?;
+        let message = "max_download_bytes 1887436800 is above the 1610612736 that pg_rag.clone_disk_limit leaves";
+        assert_eq!(refused(&mut client, "CALL rag.sync('repo')")?, ("54000".to_owned(), message.to_owned()));
         Ok(())
     })
 }
 
-static FEED: AtomicUsize = AtomicUsize::new(0);
-
-/// A server of a feed that drops its oldest post when it gets a new one.
-fn feed() -> TestResult<String> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr()?.to_string();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let mut request = vec![0; 8192];
-            let read = stream.read(&mut request).unwrap_or(0);
-            let request = String::from_utf8_lossy(&request[..read]).to_lowercase();
-            let version = FEED.load(Ordering::SeqCst);
-            let answer = if request.contains(&format!("if-none-match: \"f{version}\"")) {
-                "HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n".to_owned()
-            } else {
-                let post = |n: usize, word: &str| {
-                    format!(
-                        "<item><title>Post {n}</title><link>/posts/{n}</link><guid>g{n}</guid><description>All about {word}.</description></item>"
-                    )
-                };
-                let posts = match version {
-                    0 => post(1, "anchors") + &post(2, "beacons"),
-                    _ => post(2, "beacons") + &post(3, "capstans"),
-                };
-                let body = format!("<rss version=\"2.0\"><channel><title>Harbour</title>{posts}</channel></rss>");
-                let length = body.len();
-                format!(
-                    "HTTP/1.1 200 OK\r\nConnection: close\r\nETag: \"f{version}\"\r\nContent-Length: {length}\r\n\r\n{body}"
-                )
-            };
-            let answer = match request.starts_with("get /posts/") {
-                true => "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_owned(),
-                false => answer,
-            };
-            let _ = stream.write_all(answer.as_bytes());
-        }
-    });
-    Ok(address)
+/// A feed that drops its oldest post when it gets a new one; of a version that the test raises.
+fn feed(path: &str, version: usize) -> Option<Page> {
+    let post = |n: usize, word: &str| {
+        format!(
+            "<item><title>Post {n}</title><link>/posts/{n}</link><guid>g{n}</guid><description>All about {word}.</description></item>"
+        )
+    };
+    let posts = match version {
+        0 => post(1, "anchors") + &post(2, "beacons"),
+        _ => post(2, "beacons") + &post(3, "capstans"),
+    };
+    let body = format!("<rss version=\"2.0\"><channel><title>Harbour</title>{posts}</channel></rss>");
+    (!path.starts_with("/posts/")).then(|| Page { etag: format!("f{version}"), body })
 }
 
 #[test]
 fn a_feed_keeps_the_posts_that_it_shows_no_more() -> TestResult {
     with_cluster(&[], |cluster| {
-        let address = feed()?;
-        let url = format!("http://{address}/feed");
+        let version = Arc::new(AtomicUsize::new(0));
+        let served = version.clone();
+        let site = Site::start(move |path| feed(path, served.load(Ordering::SeqCst)))?;
+        let url = site.url("/feed");
         let mut client = cluster.connect()?;
-        client.batch_execute(&format!("SET pg_rag.allowed_hosts = '{address}'"))?;
+        client.batch_execute(&format!("SET pg_rag.allowed_hosts = '{}'", site.address))?;
         client.execute("SELECT rag.add_source('harbour', 'blog', $1)", &[&url])?;
         assert_eq!(sync(&mut client, "harbour")?, [2, 0, 0, 0, 0]);
         assert_eq!(sync(&mut client, "harbour")?, [0, 0, 2, 0, 0], "as it was seen");
         // As it was seen, and yet its posts are to be read with other options.
         client.execute("SELECT rag.alter_source('harbour', options => $1)", &[&json!({"chunk_tokens": 100})])?;
         assert_eq!(sync(&mut client, "harbour")?, [0, 2, 0, 0, 0]);
-        FEED.store(1, Ordering::SeqCst);
+        version.store(1, Ordering::SeqCst);
         assert_eq!(sync(&mut client, "harbour")?, [1, 0, 1, 0, 0]);
         let sql = "SELECT external_id, metadata ->> 'summary' FROM rag.documents WHERE source = 'harbour' ORDER BY 1";
         let posts: Vec<(String, String)> = client.query(sql, &[])?.iter().map(|r| (r.get(0), r.get(1))).collect();
         assert_eq!(posts.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["g1", "g2", "g3"]);
         assert!(posts.iter().all(|(_, why)| why.ends_with(" was answered by status 404")), "{posts:?}");
         let row = client.query_one("SELECT uri, title FROM rag.search('anchors', 1, mode => 'bm25')", &[])?;
-        assert_eq!(row.get::<_, String>(0), format!("http://{address}/posts/1"));
+        assert_eq!(row.get::<_, String>(0), site.url("/posts/1"));
         assert_eq!(row.get::<_, Option<String>>(1).as_deref(), Some("Post 1"));
         // Another feed takes its place, and its posts go.
-        let other = format!("http://{address}/other");
+        let other = site.url("/other");
         client.execute("SELECT rag.alter_source('harbour', $1)", &[&other])?;
         assert_eq!(sync(&mut client, "harbour")?, [0, 2, 0, 1, 0]);
         Ok(())
     })
 }
 
-static ASKED: AtomicUsize = AtomicUsize::new(0);
-static UNCHANGED: AtomicUsize = AtomicUsize::new(0);
-
-/// A server of one page with an ETag.
-fn one_page() -> TestResult<String> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr()?.to_string();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let mut request = vec![0; 8192];
-            let read = stream.read(&mut request).unwrap_or(0);
-            let request = String::from_utf8_lossy(&request[..read]).to_lowercase();
-            ASKED.fetch_add(1, Ordering::SeqCst);
-            let answer = if request.contains("if-none-match: \"one\"") {
-                UNCHANGED.fetch_add(1, Ordering::SeqCst);
-                "HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n".to_owned()
-            } else {
-                let body = "# Harbour\n\nShips lie at anchor.\n";
-                let length = body.len();
-                format!(
-                    "HTTP/1.1 200 OK\r\nConnection: close\r\nETag: \"one\"\r\nContent-Length: {length}\r\n\r\n{body}"
-                )
-            };
-            let _ = stream.write_all(answer.as_bytes());
-        }
-    });
-    Ok(address)
-}
-
 #[test]
 fn a_page_is_fetched_only_from_an_allowed_host_and_only_when_it_changed() -> TestResult {
     with_cluster(&[], |cluster| {
-        let address = one_page()?;
-        let url = format!("http://{address}/harbour.md");
+        let body = "# Harbour\n\nShips lie at anchor.\n";
+        let site = Site::start(|_| Some(Page { etag: "one".to_owned(), body: body.to_owned() }))?;
+        let url = site.url("/harbour.md");
         let mut client = cluster.connect()?;
         client.execute("SELECT rag.add_source('page', 'markdown', $1)", &[&url])?;
-        let error = client.execute("CALL rag.sync('page')", &[]).err().ok_or_else(|| Failure::new("no error"))?;
-        let code = error.code().map(|c| c.code().to_owned());
-        assert_eq!(code.as_deref(), Some("42501"), "{error:?}");
-        assert_eq!(ASKED.load(Ordering::SeqCst), 0);
+        assert_eq!(refused(&mut client, "CALL rag.sync('page')")?.0, "42501");
+        assert_eq!(site.given(), []);
 
-        client.batch_execute(&format!("SET pg_rag.allowed_hosts = '{address}'"))?;
+        client.batch_execute(&format!("SET pg_rag.allowed_hosts = '{}'", site.address))?;
         assert_eq!(sync(&mut client, "page")?, [1, 0, 0, 0, 0]);
         let row = client.query_one("SELECT uri, title, path FROM rag.search('ships at anchor', 1)", &[])?;
         assert_eq!((row.get::<_, String>(0), row.get::<_, Option<String>>(1)), (url, Some("Harbour".to_owned())));
@@ -263,10 +210,9 @@ fn a_page_is_fetched_only_from_an_allowed_host_and_only_when_it_changed() -> Tes
         let etag: Option<String> = client.query_one("SELECT etag FROM rag.documents", &[])?.get(0);
         assert_eq!(etag.as_deref(), Some("\"one\""));
 
-        let before = ASKED.load(Ordering::SeqCst);
+        let before = site.given().len();
         assert_eq!(sync(&mut client, "page")?, [0, 0, 1, 0, 0]);
-        assert_eq!(ASKED.load(Ordering::SeqCst), before + 1);
-        assert_eq!(UNCHANGED.load(Ordering::SeqCst), 1);
+        assert_eq!(site.given()[before..], [Given { path: "/harbour.md".to_owned(), status: 304 }]);
         // Who is no superuser may not allow a host.
         client.batch_execute("CREATE ROLE guest; SET ROLE guest")?;
         assert!(client.batch_execute("SET pg_rag.allowed_hosts = 'example.org'").is_err());

@@ -1,13 +1,30 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! How much of everything a source may take. A limit that does not apply to a kind is refused, because it would be
-//! believed to hold.
+//! How much of everything a source may take.
 
+use super::applies::{Location, check, to_kind};
 use super::kind::SourceKind;
 use super::options::number;
-use crate::error::{Error, Result, unknown_key};
+use crate::error::{Error, Kind, Result, unknown_key};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+/// All limits by name.
+const KNOWN: &[&str] = &[
+    "max_document_bytes",
+    "max_documents",
+    "max_seconds",
+    "max_entries",
+    "max_total_bytes",
+    "max_ratio",
+    "max_depth",
+    "max_pages",
+    "max_download_bytes",
+    "max_download_seconds",
+];
+
+/// Bytes of a clone beyond those that were received: the index of as many objects as it may have.
+const MAX_INDEX: u64 = 512 << 20;
 
 /// Limits of one parse.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,24 +70,14 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Parses and checks the user's limits for a source of `kind`.
-    pub fn parse(kind: SourceKind, value: &Value) -> Result<Self> {
-        const OF_ALL: &[&str] = &["max_document_bytes", "max_documents", "max_seconds"];
-        const OF_ARCHIVES: &[&str] = &["max_entries", "max_total_bytes", "max_ratio", "max_depth"];
-        const OF_PAGES: &[&str] = &["max_pages"];
-        const OF_CLONES: &[&str] = &["max_download_bytes", "max_download_seconds"];
+    /// Parses and checks the user's limits for a source of `kind` at `location`.
+    pub fn parse(kind: SourceKind, location: Location<'_>, value: &Value) -> Result<Self> {
         let Value::Object(object) = value else {
             return Err(Error::invalid(format!("option \"limits\" must be a JSON object, not {value}")));
         };
-        let archives = kind == SourceKind::Zip;
-        let pages = kind == SourceKind::Pdf || kind.is_of_many_formats();
-        let clones = kind == SourceKind::Git;
-        let some = [(archives, OF_ARCHIVES), (pages, OF_PAGES), (clones, OF_CLONES)];
         let mut limits = Self::default();
         for (key, value) in object {
-            if some.iter().any(|(apply, limits)| !apply && limits.contains(&key.as_str())) {
-                return Err(Error::invalid(format!("limit \"{key}\" does not apply to kind \"{}\"", kind.name())));
-            }
+            check("limit", key, kind, location)?;
             match key.as_str() {
                 // The protocol's frame is the hard upper bound of a document.
                 "max_document_bytes" => limits.max_document_bytes = number(key, value, 1, 256 << 20)?,
@@ -86,12 +93,58 @@ impl Limits {
                 "max_download_bytes" => limits.max_download_bytes = number(key, value, 1, 1 << 40)?,
                 "max_download_seconds" => limits.max_download_seconds = number(key, value, 1, 86_400)? as u32,
                 unknown => {
-                    let mut known = OF_ALL.to_vec();
-                    known.extend(some.iter().filter(|(apply, _)| *apply).flat_map(|(_, limits)| limits.iter()));
+                    let known: Vec<&str> = KNOWN.iter().copied().filter(|known| to_kind(known, kind)).collect();
                     return Err(unknown_key("limit", unknown, &known));
                 }
             }
         }
         Ok(limits)
+    }
+
+    /// Bytes of disk that a clone may take.
+    pub fn clone_bytes(&self) -> u64 {
+        self.max_download_bytes.saturating_add(MAX_INDEX)
+    }
+
+    /// Fails when one clone may take more than the `disk` bytes that the operator leaves to all of them.
+    pub fn within_clone_disk(&self, disk: u64) -> Result<()> {
+        if self.clone_bytes() <= disk {
+            return Ok(());
+        }
+        let (most, wanted) = (disk.saturating_sub(MAX_INDEX), self.max_download_bytes);
+        let message = format!("max_download_bytes {wanted} is above the {most} that pg_rag.clone_disk_limit leaves");
+        Err(Error::new(Kind::LimitExceeded, message)
+            .with_detail(format!(
+                "All clones together may take {} MB of disk, and each needs {} MB for its index.",
+                disk >> 20,
+                MAX_INDEX >> 20
+            ))
+            .with_hint(format!(
+                "Lower it in the source's options: {{\"limits\": {{\"max_download_bytes\": {most}}}}}; or a superuser can raise the limit: ALTER SYSTEM SET pg_rag.clone_disk_limit = '{}MB'; SELECT pg_reload_conf();",
+                self.clone_bytes().div_ceil(1 << 20)
+            )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clone_fits_beneath_what_the_operator_leaves() {
+        let limits = Limits { max_download_bytes: (1 << 30) - (512 << 20), ..Limits::default() };
+        assert_eq!(limits.within_clone_disk(1 << 30), Ok(()));
+        let large = Limits { max_download_bytes: 1 << 40, ..Limits::default() };
+        let error = large.within_clone_disk(8 << 30).expect_err("too large");
+        assert_eq!(error.kind, Kind::LimitExceeded);
+        // 8192 MB without the 512 MB of an index, in bytes.
+        let message = "max_download_bytes 1099511627776 is above the 8053063680 that pg_rag.clone_disk_limit leaves";
+        assert_eq!(error.message, message);
+        let hint = error.hint.expect("a hint");
+        assert!(hint.contains("{\"max_download_bytes\": 8053063680}"), "{hint}");
+        assert!(hint.contains("pg_rag.clone_disk_limit = '1049088MB'"), "{hint}");
+        let lowered = Limits { max_download_bytes: 8_053_063_680, ..Limits::default() };
+        assert_eq!(lowered.within_clone_disk(8 << 30), Ok(()));
+        assert!(Limits { max_download_bytes: u64::MAX, ..Limits::default() }.within_clone_disk(8 << 30).is_err());
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! The options of a source, parsed and checked. An option that does not apply to a kind is refused.
+//! The options of a source, parsed and checked.
 
+use super::applies::{Location, check};
 use super::file_glob;
 use super::kind::SourceKind;
 use super::limits::Limits;
@@ -119,11 +120,16 @@ impl SourceOptions {
         }
     }
 
-    /// Parses and checks the user's options for a source of `kind`.
+    /// Parses and checks the user's options for a source of `kind`, wherever it is.
+    pub fn parse(kind: SourceKind, options: &Value) -> Result<Self> {
+        Self::parse_at(kind, Location::Any, options)
+    }
+
+    /// Parses and checks the user's options for a source of `kind` at `location`.
     ///
     /// Fails with [`Kind::InvalidArgument`] for an unknown key or a bad value and with [`Kind::Unsupported`] for an
     /// option that exists by name only.
-    pub fn parse(kind: SourceKind, options: &Value) -> Result<Self> {
+    pub fn parse_at(kind: SourceKind, location: Location<'_>, options: &Value) -> Result<Self> {
         const KNOWN: &[&str] = &[
             "chunking",
             "chunk_tokens",
@@ -147,6 +153,7 @@ impl SourceOptions {
             other => return Err(Error::invalid(format!("options must be a JSON object, not {other}"))),
         };
         for (key, value) in object {
+            check("option", key, kind, location)?;
             match key.as_str() {
                 "chunking" => parsed.chunking = parse_chunking(string(key, value)?)?,
                 "chunk_tokens" => parsed.chunk_tokens = number(key, value, 16, 8192)? as u32,
@@ -159,8 +166,8 @@ impl SourceOptions {
                 "fields" => parsed.fields = parse_fields(value)?,
                 "ref" => parsed.reference = Some(reference(string(key, value)?)?),
                 "expect_commit" => parsed.expect_commit = Some(commit(string(key, value)?)?),
-                "password" => parsed.password = Some(parse_password(kind, value)?),
-                "limits" => parsed.limits = Limits::parse(kind, value)?,
+                "password" => parsed.password = Some(parse_password(value)?),
+                "limits" => parsed.limits = Limits::parse(kind, location, value)?,
                 planned if PLANNED.contains(&planned) => {
                     return Err(Error::unsupported(format!("option \"{planned}\" is not supported yet")));
                 }
@@ -192,24 +199,11 @@ impl SourceOptions {
         if parsed.chunking == Chunking::None && object.contains_key("chunk_tokens") {
             return Err(Error::invalid("chunk_tokens does not apply to chunking \"none\""));
         }
+        // What else a thread, a work item or a recording holds has names of its own.
         let only_key = FieldMap { external_id: parsed.fields.external_id.clone(), ..FieldMap::default() };
-        match kind {
-            SourceKind::Jsonl => {}
-            // What else such a record holds has names of its own.
-            SourceKind::Forum | SourceKind::Issues | SourceKind::Transcript if parsed.fields == only_key => {}
-            _ if object.contains_key("fields") => {
-                return Err(Error::invalid(format!("option \"fields\" does not apply to kind \"{}\"", kind.name())));
-            }
-            _ => {}
-        }
-        if kind.is_of_records() && (!parsed.glob.is_empty() || !parsed.ignore.is_empty()) {
-            let message = format!("options \"glob\" and \"ignore\" do not apply to kind \"{}\"", kind.name());
+        if kind != SourceKind::Jsonl && parsed.fields != only_key {
+            let message = format!("only \"external_id\" of the option \"fields\" applies to kind \"{}\"", kind.name());
             return Err(Error::invalid(message));
-        }
-        if let Some(key) = ["ref", "expect_commit"].into_iter().find(|key| object.contains_key(*key))
-            && kind != SourceKind::Git
-        {
-            return Err(Error::invalid(format!("option \"{key}\" does not apply to kind \"{}\"", kind.name())));
         }
         Ok(parsed)
     }
@@ -263,10 +257,7 @@ fn parse_fields(value: &Value) -> Result<FieldMap> {
 }
 
 /// The message never says what was given.
-fn parse_password(kind: SourceKind, value: &Value) -> Result<Secret> {
-    if kind != SourceKind::Pdf && !kind.is_of_many_formats() {
-        return Err(Error::invalid(format!("option \"password\" does not apply to kind \"{}\"", kind.name())));
-    }
+fn parse_password(value: &Value) -> Result<Secret> {
     let text = value.as_str().ok_or_else(|| Error::invalid("\"password\" must be a string"))?;
     Ok(Secret::from(text.to_owned()))
 }
@@ -381,17 +372,92 @@ mod tests {
 
     #[test]
     fn only_the_key_of_a_thread_can_be_named() {
-        let parse = |kind, options| SourceOptions::parse(kind, &options).map_err(|e| e.message);
-        assert!(parse(SourceKind::Forum, json!({"fields": {"external_id": "tid"}})).is_ok());
-        let refused = |kind: SourceKind, options| {
-            let message = format!("option \"fields\" does not apply to kind \"{}\"", kind.name());
-            assert_eq!(parse(kind, options), Err(message));
-        };
-        refused(SourceKind::Issues, json!({"fields": {"text": "t"}}));
-        refused(SourceKind::Config, json!({"fields": {"external_id": "t"}}));
-        let message = "options \"glob\" and \"ignore\" do not apply to kind \"forum\"";
-        assert_eq!(parse(SourceKind::Forum, json!({"glob": "*.json"})), Err(message.to_owned()));
-        assert!(parse(SourceKind::Transcript, json!({"glob": "*.json"})).is_ok());
+        let parse = |kind, options| SourceOptions::parse(kind, &options).map(drop).map_err(|e| e.message);
+        for kind in [SourceKind::Forum, SourceKind::Issues, SourceKind::Transcript, SourceKind::Jsonl] {
+            assert_eq!(parse(kind, json!({"fields": {"external_id": "tid"}})), Ok(()));
+        }
+        let message = "only \"external_id\" of the option \"fields\" applies to kind \"issues\"";
+        assert_eq!(parse(SourceKind::Issues, json!({"fields": {"text": "t"}})), Err(message.to_owned()));
+        let message = "option \"fields\" does not apply to kind \"config\"";
+        assert_eq!(parse(SourceKind::Config, json!({"fields": {"external_id": "t"}})), Err(message.to_owned()));
+    }
+
+    #[test]
+    fn what_means_nothing_at_a_location_is_refused() {
+        let parse = |kind, location, options: &Value| SourceOptions::parse_at(kind, location, options).map(drop);
+        let (glob, ignore) = (json!({"glob": "*.md"}), json!({"ignore": "drafts/"}));
+        let download = json!({"limits": {"max_download_seconds": 5}});
+        for (kind, location, options, message, detail) in [
+            (SourceKind::Blog, "https://a.example/feed", &glob, "option \"glob\"", "A feed holds posts and no files."),
+            (SourceKind::Blog, "/srv/feed.xml", &ignore, "option \"ignore\"", "A feed holds posts and no files."),
+            (
+                SourceKind::Html,
+                "http://a.example/",
+                &ignore,
+                "option \"ignore\"",
+                "At a URL is one page and no folder.",
+            ),
+            (
+                SourceKind::Markdown,
+                "https://a.example/a.md",
+                &glob,
+                "option \"glob\"",
+                "At a URL is one page and no folder.",
+            ),
+            (
+                SourceKind::Git,
+                "/srv/repo",
+                &download,
+                "limit \"max_download_seconds\"",
+                "Only what is at a URL is cloned.",
+            ),
+        ] {
+            let error = parse(kind, Location::At(location), options).expect_err(location);
+            assert_eq!(error.message, format!("{message} does not apply to \"{location}\""));
+            assert_eq!(error.detail.as_deref(), Some(detail));
+            assert!(error.hint.is_some());
+            assert_eq!(parse(kind, Location::Any, options), Ok(()), "another location of the kind");
+        }
+        for (kind, location, options) in [
+            (SourceKind::Git, "https://a.example/r.git", &glob),
+            (SourceKind::Git, "https://a.example/r.git", &download),
+            (SourceKind::Git, "/srv/repo", &ignore),
+            (SourceKind::Blog, "/srv/posts", &glob),
+            (SourceKind::Transcript, "/srv/talks", &ignore),
+            (SourceKind::Zip, "/srv/docs.zip", &glob),
+            (SourceKind::Html, "/srv/site", &glob),
+        ] {
+            assert_eq!(parse(kind, Location::At(location), options), Ok(()), "{location}");
+        }
+        for options in [glob, ignore, json!({"text_search_config": "simple"})] {
+            let error = parse(SourceKind::Markdown, Location::Inline, &options).expect_err("inline").message;
+            assert!(error.ends_with("does not apply to inline documents"), "{error}");
+        }
+        assert_eq!(parse(SourceKind::Markdown, Location::Inline, &json!({"chunk_tokens": 50})), Ok(()));
+    }
+
+    #[test]
+    fn every_option_is_for_some_kinds_and_refused_by_the_others() {
+        use SourceKind as K;
+        let files = K::ALL.into_iter().filter(|k| !matches!(k, K::Jsonl | K::Forum | K::Issues)).collect::<Vec<_>>();
+        for (key, value, kinds) in [
+            ("glob", json!("*.md"), files.clone()),
+            ("ignore", json!(["a"]), files),
+            ("fields", json!({"external_id": "k"}), vec![K::Forum, K::Issues, K::Transcript, K::Jsonl]),
+            ("ref", json!("main"), vec![K::Git]),
+            ("expect_commit", json!("0123456"), vec![K::Git]),
+            ("password", json!("x"), vec![K::Pdf, K::Zip, K::Git]),
+            ("chunk_tokens", json!(50), K::ALL.to_vec()),
+        ] {
+            for kind in K::ALL {
+                let parsed = SourceOptions::parse(kind, &json!({ key: value })).map(drop).map_err(|e| e.message);
+                let expected = match kinds.contains(&kind) {
+                    true => Ok(()),
+                    false => Err(format!("option \"{key}\" does not apply to kind \"{}\"", kind.name())),
+                };
+                assert_eq!(parsed, expected);
+            }
+        }
     }
 
     #[test]

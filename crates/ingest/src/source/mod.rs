@@ -73,7 +73,7 @@ pub fn check_remote(spec: &SourceSpec) -> Result<()> {
 }
 
 /// See [`crate::clone_remote`].
-pub fn clone_remote(spec: &SourceSpec, folder: &Path, commit: Option<&str>, known: Option<&str>) -> Result<Cloned> {
+pub fn clone_remote(spec: &SourceSpec, folder: &Path, commit: Option<&str>, known: &[String]) -> Result<Cloned> {
     git::clone(spec, folder, commit, known)
 }
 

@@ -42,8 +42,10 @@ pub struct Rows<R> {
 struct Row {
     text: Vec<u8>,
     ends: Vec<usize>,
-    /// Whether there are more than are held.
+    /// Whether there is more than is held.
     over: bool,
+    /// Whether there are more fields than are held.
+    many: bool,
 }
 
 impl<R: BufRead> Rows<R> {
@@ -87,7 +89,8 @@ impl<R: BufRead> Rows<R> {
         let words = Words { line: false, number: self.number };
         let mut error = None;
         let (has, wants) = (row.ends.len(), self.names.len());
-        if row.over && has >= MAX_FIELDS || !row.over && has != wants {
+        if row.many || !row.over && has != wants {
+            let has = if row.many { format!("more than {has}") } else { has.to_string() };
             let message = format!("{words} has {has} fields, but the header has {wants}");
             error = Some(
                 Error::new(Kind::BadContent, message)
@@ -138,7 +141,7 @@ impl<R: BufRead> Rows<R> {
             }
         }
         let mut parser: Reader = ReaderBuilder::new().delimiter(self.delimiter).build();
-        let mut row = Row { text: vec![0; 1024], ends: vec![0; 64], over: false };
+        let mut row = Row { text: vec![0; 1024], ends: vec![0; 64], over: false, many: false };
         let (mut text, mut ends, start) = (0, 0, self.offset);
         let mut spill = [0; 4096];
         loop {
@@ -162,10 +165,9 @@ impl<R: BufRead> Rows<R> {
                     }
                 }
                 ReadRecordResult::OutputEndsFull if !row.over => {
-                    row.over = row.ends.len() > MAX_FIELDS;
-                    if !row.over {
-                        row.ends.resize(row.ends.len() * 2, 0);
-                    }
+                    row.many = row.ends.len() == MAX_FIELDS;
+                    row.over = row.many;
+                    row.ends.resize((row.ends.len() * 2).min(MAX_FIELDS), 0);
                 }
                 ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {}
                 ReadRecordResult::Record => break,
@@ -210,7 +212,7 @@ mod tests {
 
     /// Objects of all rows, checked against reading each from its place.
     fn objects(content: &[u8], delimiter: u8) -> Vec<String> {
-        let mut rows = Rows::new(content, delimiter, 1000).expect("read").expect("header");
+        let mut rows = Rows::new(content, delimiter, 1 << 20).expect("read").expect("header");
         let (mut bytes, mut all) = (Vec::new(), Vec::new());
         while let Some(found) = rows.next(&mut bytes).expect("read") {
             if let Some(error) = found.error {
@@ -259,6 +261,26 @@ mod tests {
         let message = |content: &[u8]| Rows::new(content, b',', 100).expect("read").err().map(|e| e.message);
         assert_eq!(message(b"a,b,a\n"), Some("header of the CSV file repeats the field \"a\"".to_owned()));
         assert_eq!(message("x,".repeat(600_000).as_bytes()), Some("header of the CSV file is too long".to_owned()));
+    }
+
+    #[test]
+    fn a_row_has_at_most_ten_thousand_fields() {
+        let header = |fields: usize| (1..=fields).map(|n| format!("c{n}")).collect::<Vec<_>>().join(",");
+        let row = |fields: usize| vec!["x"; fields].join(",");
+        let content = [header(10_000), row(10_000), row(10_001), row(20_000), row(9_999), row(10_000)].join("\n");
+        let all = objects(content.as_bytes(), b',');
+        let object = |n: usize| all[n].starts_with("{\"c1\":\"x\",") && all[n].ends_with(",\"c10000\":\"x\"}");
+        assert!(object(0) && object(4));
+        assert_eq!(
+            all[1..4],
+            [
+                "record 2 has more than 10000 fields, but the header has 10000",
+                "record 3 has more than 10000 fields, but the header has 10000",
+                "record 4 has 9999 fields, but the header has 10000",
+            ]
+        );
+        let wide = Rows::new(header(10_001).as_bytes(), b',', 100).expect("read").err().map(|e| e.message);
+        assert_eq!(wide.as_deref(), Some("header of the CSV file is too long"));
     }
 
     #[test]

@@ -7,7 +7,9 @@
 // Each test program uses a part.
 #![allow(dead_code)]
 
-use std::io::{BufRead, BufReader, Read, Write};
+use rag_core::source::{SourceKind, SourceOptions, SourceSpec};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -85,9 +87,21 @@ impl Server {
         format!("http://{}/{path}", self.address)
     }
 
+    /// A repository of it as a source, which may talk to it.
+    pub fn source(&self, path: &str, options: &Value) -> SourceSpec {
+        SourceSpec {
+            kind: SourceKind::Git,
+            location: self.url(path),
+            options: SourceOptions::parse(SourceKind::Git, options).expect("options"),
+            allowed_paths: Vec::new(),
+            allowed_hosts: vec![self.address.clone()],
+            seen: None,
+        }
+    }
+
     /// How often it was asked for objects.
     pub fn downloads(&self) -> usize {
-        self.asked.lock().expect("asked").iter().filter(|line| line.starts_with("POST")).count()
+        self.packs("")
     }
 
     fn answer(&self, request: &Request, stream: &mut TcpStream) {
@@ -99,6 +113,18 @@ impl Server {
         let pack = request.line.starts_with("POST");
         match first {
             "open" => self.serve(rest, &["-c", "uploadpack.allowAnySHA1InWant=true"], request, stream),
+            "fussy" | "refusing" if pack && (first == "refusing" || !self.is_end(rest, &request.body)) => {
+                reply(stream, "500 Internal Server Error", &[], b"cannot");
+            }
+            "fussy" | "refusing" => self.serve(rest, &["-c", "uploadpack.allowAnySHA1InWant=true"], request, stream),
+            "once" if pack && self.packs(first) == 1 => {
+                std::thread::sleep(Duration::from_secs(1));
+                reply(stream, "500 Internal Server Error", &[], b"not yet");
+            }
+            "late-pack" if pack => {
+                std::thread::sleep(Duration::from_secs(1));
+                self.serve(rest, &[], request, stream);
+            }
             "moved" => redirect(stream, &format!("/{rest}{query}")),
             "private" => redirect(stream, &format!("http://10.0.0.1/{rest}{query}")),
             "other-port" => redirect(stream, &format!("http://127.0.0.1:1/{rest}{query}")),
@@ -114,6 +140,7 @@ impl Server {
             }
             "long-refs" => {
                 let _ = head(stream, ADVERTISEMENT).and_then(|()| {
+                    let mut stream = BufWriter::with_capacity(1 << 20, stream);
                     stream.write_all(b"001e# service=git-upload-pack\n0000")?;
                     let mut capabilities = "\0symref=HEAD:refs/heads/0";
                     for number in 0.. {
@@ -134,9 +161,24 @@ impl Server {
                 }
             }
             "silent" => std::thread::sleep(Duration::from_secs(60)),
-            "junk-pack" | "endless" | "slow" | "late" => self.serve(rest, &[], request, stream),
+            "junk-pack" | "endless" | "slow" | "late" | "late-pack" | "once" => self.serve(rest, &[], request, stream),
             _ => self.serve(path, &[], request, stream),
         }
+    }
+
+    /// How often it was asked for objects of a path that begins so.
+    pub fn packs(&self, start: &str) -> usize {
+        let start = format!("POST /{start}");
+        self.asked.lock().expect("asked").iter().filter(|line| line.starts_with(&start)).count()
+    }
+
+    /// Whether the first object that a request wants is the end of a branch or tag.
+    fn is_end(&self, path: &str, body: &[u8]) -> bool {
+        let body = String::from_utf8_lossy(body);
+        let wanted = body.split_once("want ").map(|(_, rest)| rest.get(..40).unwrap_or_default()).unwrap_or_default();
+        let folder = self.folder.join(path.trim_end_matches("/git-upload-pack"));
+        git(&folder, &["for-each-ref", "--format=%(objectname)"])
+            .is_some_and(|ends| ends.lines().any(|end| end == wanted))
     }
 
     /// Has git answer.

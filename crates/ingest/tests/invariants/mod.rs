@@ -3,7 +3,7 @@
 //! What must hold for every chunked document, recomputed naively from the text alone.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use rag_core::document::Document;
+use rag_core::document::{Chunk, Document};
 use rag_core::source::{Chunking, SourceKind, SourceOptions};
 use rag_core::template::{EmbedFields, PREFIX_CUT};
 use rag_core::tokens::{TokenCounter, WordCounter};
@@ -61,6 +61,22 @@ pub fn data() -> Option<PathBuf> {
     Some(folder)
 }
 
+/// What is embedded of a chunk.
+pub fn embedded(document: &Document, chunk: &Chunk, options: &SourceOptions) -> String {
+    let fields = EmbedFields {
+        title: document.title.as_deref(),
+        heading_path: &chunk.heading_path,
+        context: chunk.context.as_deref(),
+        content: &chunk.content,
+        uri: &document.uri,
+        path: document.path.as_deref(),
+        symbol: chunk.facts.symbol.as_deref(),
+        speaker: chunk.facts.speaker.as_deref(),
+    };
+    let cut = chunk.metadata.contains_key(PREFIX_CUT);
+    options.embed_template.render(&if cut { fields.without_prefix() } else { fields })
+}
+
 /// Checks a document; front matter is what ends at `body`.
 pub fn check(document: &Document, options: &SourceOptions, counter: &dyn TokenCounter, body: usize) {
     let text = &document.text;
@@ -96,19 +112,7 @@ pub fn check(document: &Document, options: &SourceOptions, counter: &dyn TokenCo
             assert!(one || chunk.token_count <= options.chunk_tokens, "{} tokens", chunk.token_count);
         }
         if !(options.chunking == Chunking::None && options.truncate) {
-            let fields = EmbedFields {
-                title: document.title.as_deref(),
-                heading_path: &chunk.heading_path,
-                context: chunk.context.as_deref(),
-                content: &chunk.content,
-                uri: &document.uri,
-                path: document.path.as_deref(),
-                symbol: chunk.facts.symbol.as_deref(),
-                speaker: chunk.facts.speaker.as_deref(),
-            };
-            let cut = chunk.metadata.contains_key(PREFIX_CUT);
-            let fields = if cut { fields.without_prefix() } else { fields };
-            let rendered = counter.count(&options.embed_template.render(&fields));
+            let rendered = counter.count(&embedded(document, chunk, options));
             let one = chunk.content.trim().chars().count() == 1;
             assert!(one || rendered <= counter.window(), "{rendered} tokens do not fit: {chunk:?}");
         }

@@ -4,7 +4,8 @@
 //!
 //! The server says first which branches and tags it has and where they are, so the commit is known, and held to what is
 //! expected, before anything is downloaded. Then that one is asked for, without history. A commit that is at the end of no
-//! branch and no tag can be asked for by its hash from most servers; from the others comes everything, and it is looked up.
+//! branch and no tag can be asked for by its hash from most servers; from the others, whether they refuse by the protocol or by the
+//! status of their answer, comes everything, and it is looked up.
 //!
 //! The clone is bare: there is no working tree, so there is nothing to check out, no filter to apply and no hook to run, and
 //! submodules stay what they are in a tree, the names of commits elsewhere. What [`transport`](super::transport) limits is
@@ -25,6 +26,9 @@ use url::Url;
 /// Objects of a clone. The index of so many has some 300 MB.
 const MAX_OBJECTS: usize = 10_000_000;
 
+/// Branches and tags that are cloned to look a commit up. Each becomes a file.
+const MAX_ENDS: usize = 100_000;
+
 /// Where in the clone the commit is that was wanted.
 const WANTED: &str = "refs/pg_rag/wanted";
 
@@ -38,7 +42,7 @@ pub struct Cloned {
     pub commit: String,
     /// Branch or tag by which it was found.
     pub reference: Option<String>,
-    /// Whether it is the commit that was known, and the folder empty.
+    /// Whether it is a commit that was known, and the folder empty.
     pub known: bool,
 }
 
@@ -83,19 +87,17 @@ pub fn check(spec: &SourceSpec) -> Result<(Url, Guard)> {
 }
 
 /// Clones the repository of a source into an empty folder; see [`crate::clone_remote`].
-pub fn clone(spec: &SourceSpec, folder: &Path, commit: Option<&str>, known: Option<&str>) -> Result<Cloned> {
+pub fn clone(spec: &SourceSpec, folder: &Path, commit: Option<&str>, known: &[String]) -> Result<Cloned> {
     let (url, guard) = check(spec)?;
     prepare();
     let server = Server::new(url, guard, &spec.options.limits);
-    let cloned = server.serve(|| {
+    server.serve(|| {
         let mut options = RepositoryInitOptions::new();
         options.bare(true).external_template(false).no_reinit(true);
         let repository = Repository::init_opts(folder, &options)
             .map_err(|e| failed(&e, &format!("could not make a clone of \"{}\"", spec.location)))?;
         Cloning { spec, server: &server, repository }.run(commit, known)
-    });
-    // Whatever libgit2 made of an exchange that this side ended.
-    cloned.map_err(|error| server.failure().unwrap_or(error))
+    })
 }
 
 struct Cloning<'a> {
@@ -105,31 +107,33 @@ struct Cloning<'a> {
 }
 
 impl Cloning<'_> {
-    fn run(&self, commit: Option<&str>, known: Option<&str>) -> Result<Cloned> {
+    fn run(&self, commit: Option<&str>, known: &[String]) -> Result<Cloned> {
         let heads = self.heads()?;
         let what = commit.or(self.spec.options.reference.as_deref());
         let wanted = match what {
             None => head(&heads).ok_or_else(|| headless(self.spec))?,
             Some(name) => named(&heads, name).ok_or_else(|| unknown(name, branches(&heads)))?,
         };
-        if let Wanted::Named { commit, reference, .. } = &wanted {
-            held_to_expected(self.spec, what.unwrap_or("HEAD"), *commit)?;
-            if known == Some(commit.to_string().as_str()) {
-                return Ok(Cloned { commit: commit.to_string(), reference: reference.clone(), known: true });
+        let what = what.unwrap_or("HEAD");
+        // The commit, where it is known before anything is downloaded.
+        let (commit, reference) = match &wanted {
+            Wanted::Named { commit, reference, .. } => (Some(*commit), reference.clone()),
+            Wanted::Hash(hash) => (whole(hash), None),
+        };
+        if let Some(commit) = commit {
+            let commit = held_to_expected(self.spec, what, commit)?.to_string();
+            if known.contains(&commit) {
+                return Ok(Cloned { commit, reference, known: true });
             }
         }
-        let (commit, reference) = match wanted {
-            Wanted::Named { name, reference, .. } => {
+        let commit = match wanted {
+            Wanted::Named { name, .. } => {
                 self.shallow(&name)?;
-                (self.commit(WANTED), reference)
+                self.found(what, WANTED, &heads)?
             }
-            Wanted::Hash(hash) => (self.by_hash(&hash)?, None),
+            Wanted::Hash(hash) => self.by_hash(what, &hash, &heads)?,
         };
-        let commit = commit.map_err(|e| match e.code() {
-            git2::ErrorCode::NotFound => unknown(what.unwrap_or("HEAD"), branches(&heads)),
-            _ => failed(&e, &format!("\"{}\" is no commit", what.unwrap_or("HEAD"))),
-        })?;
-        let commit = held_to_expected(self.spec, what.unwrap_or("HEAD"), commit)?.to_string();
+        let commit = held_to_expected(self.spec, what, commit)?.to_string();
         Ok(Cloned { commit, reference, known: false })
     }
 
@@ -144,17 +148,40 @@ impl Cloning<'_> {
     }
 
     /// A commit by the whole of its hash without history, if the server gives that out; else whatever begins so.
-    fn by_hash(&self, hash: &str) -> Result<std::result::Result<Oid, git2::Error>> {
-        if Oid::from_str(hash).is_ok_and(|id| id.to_string() == hash) {
+    fn by_hash(&self, what: &str, hash: &str, heads: &[Head]) -> Result<Oid> {
+        let mut refusal = None;
+        if whole(hash).is_some() {
             match self.shallow(hash) {
-                Ok(()) => return Ok(self.commit(WANTED)),
-                Err(error) if self.server.failure().is_some() => return Err(error),
+                Ok(()) => return self.found(what, WANTED, heads),
+                Err(error) if self.server.failure().is_some() => refusal = Some(self.server.pardon().ok_or(error)?),
                 Err(_) => {}
             }
         }
+        let found = self.everything(hash, heads).and_then(|()| self.found(what, hash, heads));
+        found.map_err(|error| match refusal {
+            None => error,
+            Some(refusal) => {
+                error.with_detail(format!("The server was asked for commit {hash} alone first: {}.", refusal.message))
+            }
+        })
+    }
+
+    /// Downloads all branches and tags with their history.
+    fn everything(&self, hash: &str, heads: &[Head]) -> Result<()> {
+        let ends = heads.iter().filter(|h| ["refs/heads/", "refs/tags/"].iter().any(|kind| h.name.starts_with(kind)));
+        let ends = ends.filter(|h| !h.name.ends_with(PEELED)).count();
+        if ends > MAX_ENDS {
+            let location = &self.spec.location;
+            let message =
+                format!("commit \"{hash}\" is not looked up in the {ends} branches and tags of \"{location}\"");
+            return Err(Error::new(Kind::LimitExceeded, message)
+                .with_detail(format!(
+                    "Its server does not give it out by its hash, and no more than {MAX_ENDS} branches and tags are cloned to find it."
+                ))
+                .with_hint("Name a branch or a tag with the option \"ref\", or the whole hash of a commit."));
+        }
         let everything = ["heads", "tags"].map(|kind| format!("+refs/{kind}/*:refs/{kind}/*"));
-        self.fetch(&everything, 0).map_err(|e| self.broken(&e))?;
-        Ok(self.commit(hash))
+        self.fetch(&everything, 0).map_err(|e| self.broken(&e))
     }
 
     /// Downloads one thing without its history; with it from a server that cannot do without.
@@ -173,11 +200,20 @@ impl Cloning<'_> {
         self.repository.remote_anonymous(ADDRESS)?.fetch(what, Some(&mut options), None)
     }
 
-    fn commit(&self, what: &str) -> std::result::Result<Oid, git2::Error> {
-        Ok(self.repository.revparse_single(what)?.peel(ObjectType::Commit)?.id())
+    /// The commit that was wanted, by what it is known by in the clone.
+    fn found(&self, what: &str, by: &str, heads: &[Head]) -> Result<Oid> {
+        let commit = self.repository.revparse_single(by).and_then(|object| object.peel(ObjectType::Commit));
+        commit.map(|commit| commit.id()).map_err(|e| match e.code() {
+            git2::ErrorCode::NotFound => unknown(what, branches(heads)),
+            _ => failed(&e, &format!("\"{what}\" is no commit")),
+        })
     }
 
+    /// What went wrong: whatever libgit2 made of it, if this side ended the exchange.
     fn broken(&self, error: &git2::Error) -> Error {
+        if let Some(failure) = self.server.failure() {
+            return failure;
+        }
         let location = &self.spec.location;
         if error.code() == git2::ErrorCode::User {
             let message = format!("repository \"{location}\" has more than {MAX_OBJECTS} objects");
@@ -185,6 +221,11 @@ impl Cloning<'_> {
         }
         failed(error, &format!("repository \"{location}\" could not be cloned"))
     }
+}
+
+/// The commit that a whole hash is.
+fn whole(hash: &str) -> Option<Oid> {
+    Oid::from_str(hash).ok().filter(|id| id.to_string() == hash)
 }
 
 /// What HEAD is: by the name of its branch, if the server says which it is.

@@ -31,6 +31,9 @@ const SCHEME: &str = "pg-rag";
 /// What a server of repositories appends to a repository's URL when it is asked for the refs.
 const REFS: &str = "/info/refs";
 
+/// Bytes of an answer that says which refs there are; each has at least 50.
+const MAX_REFS: u64 = 64 << 20;
+
 /// A repository on a server, as far as talking to it is concerned.
 #[derive(Clone)]
 pub struct Server(Arc<Mutex<State>>);
@@ -45,6 +48,8 @@ struct State {
     bytes: u64,
     /// What went wrong; libgit2 passes on no more than its words.
     failure: Option<Error>,
+    /// Whether that was the status of an answer to a request for objects.
+    declined: bool,
 }
 
 thread_local! {
@@ -57,7 +62,16 @@ impl Server {
     pub fn new(base: Url, guard: Guard, limits: &Limits) -> Self {
         let until = Instant::now() + Duration::from_secs(u64::from(limits.max_download_seconds));
         let (bytes, seconds) = (limits.max_download_bytes, limits.max_download_seconds);
-        Self(Arc::new(Mutex::new(State { base, guard, until, seconds, left: bytes, bytes, failure: None })))
+        Self(Arc::new(Mutex::new(State {
+            base,
+            guard,
+            until,
+            seconds,
+            left: bytes,
+            bytes,
+            failure: None,
+            declined: false,
+        })))
     }
 
     /// Does something during which [`ADDRESS`] is the repository.
@@ -72,6 +86,12 @@ impl Server {
     /// Why the last exchange ended, if this side ended it.
     pub fn failure(&self) -> Option<Error> {
         self.lock().failure.clone()
+    }
+
+    /// Takes back what went wrong, if all that happened is that the server declined to give out what it was asked for.
+    pub fn pardon(&self) -> Option<Error> {
+        let mut state = self.lock();
+        if std::mem::take(&mut state.declined) { state.failure.take() } else { None }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -101,7 +121,8 @@ impl SmartSubtransport for Server {
             Service::UploadPack => Some(Vec::new()),
             Service::ReceivePackLs | Service::ReceivePack => return Err(git2::Error::from_str("nothing is sent")),
         };
-        Ok(Box::new(Exchange { server: self.clone(), request, answer: None }))
+        let left = if request.is_none() { MAX_REFS } else { u64::MAX };
+        Ok(Box::new(Exchange { server: self.clone(), request, left, answer: None }))
     }
 
     fn close(&self) -> std::result::Result<(), git2::Error> {
@@ -114,6 +135,8 @@ struct Exchange {
     server: Server,
     /// `None` to ask for the refs.
     request: Option<Vec<u8>>,
+    /// Bytes that the answer may still have.
+    left: u64,
     answer: Option<BodyReader<'static>>,
 }
 
@@ -140,10 +163,15 @@ impl Read for Exchange {
                 self.answer.insert(asked.map_err(|error| state.fail(error))?)
             }
         };
-        match answer.read(buffer).map_err(|e| state.broken(e.into())).and_then(|n| state.count(n)) {
-            Ok(n) => Ok(n),
-            Err(error) => Err(state.fail(error)),
-        }
+        let received = answer.read(buffer).map_err(|e| state.broken(e.into())).and_then(|n| state.count(n));
+        let counted = received.and_then(|n| match self.left.checked_sub(n as u64) {
+            Some(left) => {
+                self.left = left;
+                Ok(n)
+            }
+            None => Err(state.too_many_refs()),
+        });
+        counted.map_err(|error| state.fail(error))
     }
 }
 
@@ -186,7 +214,7 @@ impl State {
         Err(Error::new(Kind::LimitExceeded, format!("\"{}\" is reached by more than {MAX_HOPS} redirects", self.base)))
     }
 
-    fn pack(&self, request: &[u8]) -> Result<Response<Body>> {
+    fn pack(&mut self, request: &[u8]) -> Result<Response<Body>> {
         let url = below(&self.base, "/git-upload-pack");
         self.guard.check(&url)?;
         let response = self
@@ -196,6 +224,7 @@ impl State {
             .header(header::ACCEPT, "application/x-git-upload-pack-result")
             .send(request)
             .map_err(|e| self.broken(e))?;
+        self.declined = response.status().is_client_error() || response.status().is_server_error();
         if response.status().is_success() { Ok(response) } else { Err(refused(&url, response.status())) }
     }
 
@@ -217,6 +246,12 @@ impl State {
                     .with_hint("Raise it in the source's options: {\"limits\": {\"max_download_bytes\": ...}}."))
             }
         }
+    }
+
+    fn too_many_refs(&self) -> Error {
+        let message = format!("\"{}\" has more than {} MB of branches, tags and other refs", self.base, MAX_REFS >> 20);
+        Error::new(Kind::LimitExceeded, message)
+            .with_hint("Clone what is wanted of it to the server's disk, and name that folder.")
     }
 
     fn too_slow(&self) -> Error {

@@ -9,6 +9,7 @@
 //! superuser named that address, with its port.
 
 use rag_core::error::{Error, Kind, Result};
+use rag_core::source::allow_host;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use url::{Host, Url};
 
@@ -86,9 +87,10 @@ impl Guard {
             return Ok(());
         }
         let host = url.host_str().unwrap_or_default();
-        Err(Error::new(Kind::Forbidden, format!("host \"{host}\" is not allowed at port {port}")).with_hint(format!(
-            "A superuser can add it to the list: ALTER SYSTEM SET pg_rag.allowed_hosts = '{host}'; SELECT pg_reload_conf();"
-        )))
+        // Without a port an entry is for the usual ones.
+        let entry = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        Err(Error::new(Kind::Forbidden, format!("host \"{host}\" is not allowed at port {port}"))
+            .with_hint(allow_host(&entry)))
     }
 
     fn names(&self, ip: IpAddr, port: u16, url: &Url) -> bool {
@@ -212,6 +214,9 @@ mod tests {
             assert!(!allows(&hosts, url), "{url}");
         }
         assert!(!allows(&[], "https://example.org/"));
+        let hint = |url: &str| guard(&[]).check(&Url::parse(url).expect("URL")).expect_err(url).hint.expect(url);
+        assert!(hint("https://example.org/a").contains("= 'others,example.org';"));
+        assert!(hint("https://example.org:8443/a").contains("= 'others,example.org:8443';"));
         let bad = Guard::new(&["http://x/".to_owned()]).expect_err("no host");
         assert_eq!(bad.message, "\"http://x/\" in pg_rag.allowed_hosts is no host");
     }
