@@ -11,7 +11,7 @@ demo: ## set up, install, ingest, answer three questions
 	@scripts/demo.sh
 test: ## everything a change can break, from nothing
 	@scripts/setup.sh dev && scripts/lint.sh && scripts/install.sh && scripts/test.sh
-test-full: ## the same with the long tests, and SQL on PostgreSQL 15, 16 and 17
+test-full: ## the same with the long tests, symbols against ctags, and SQL on PostgreSQL 15, 16 and 17
 	@scripts/test-full.sh
 install: ## build and install into the server of PG_CONFIG
 	@scripts/setup.sh && scripts/install.sh

@@ -44,6 +44,8 @@ check_packages() {
   # A second reader of PDFs, for the tests to compare with.
   want poppler-utils pdftotext -v
   want shellcheck shellcheck --version
+  # A second reader of code. Another program of this name prints no JSON.
+  want universal-ctags sh -c 'ctags --list-features | grep -q "^json "'
   # Debian's servers (servers.sh) read the system's time zones.
   want tzdata test -e /usr/share/zoneinfo/PST8PDT
 }

@@ -3,6 +3,7 @@
 # Owns: the homes of the tests, what each runs and how its tests are counted. A home that ran nothing has failed.
 # A test that lacks what it needs (judged data, a long run not asked for) says "skipped: …" or "# SKIP" and is not counted.
 #   test.sh [unit] [regress] [isolation] [server] [eval]     (all by default; they need `setup.sh` and `install.sh`)
+#   test.sh oracle                                            real trees against other readers (needs `setup.sh dev`; fetches)
 #   test.sh --accept regress isolation                        what they print becomes what is expected (read the diff)
 #   test.sh --full …                                          also the long tests (RAG_TEST_FULL=1)
 #   test.sh regress@15 isolation@16 …                         a home on a server of servers.sh instead of PG_CONFIG's
@@ -89,6 +90,13 @@ count_eval() {
   echo "$(($(count_cargo <<<"$all") + $(count_tap <<<"$all")))"
 }
 
+# Other readers of whole trees, an "ok N - …" for each check. The example is built with the features of `unit`.
+home_oracle() {
+  cargo build -q --workspace --exclude pg_rag --exclude rag_server_tests --exclude rag_eval --example code_symbols
+  "$VENV/bin/python" eval/oracle/code_symbols.py --program "$CARGO_OUT/debug/examples/code_symbols"
+}
+count_oracle() { count_tap; }
+
 # Of one cargo run its result line says how many failed; a name may be torn from its "FAILED" by what a test prints.
 count_failed() {
   sed -n -e 's/^test result: .* \([0-9]*\) failed.*/\1/p' -e 's/^not ok .*/1/p' | awk '{ s += $1 } END { print s + 0 }'
@@ -113,7 +121,7 @@ row() { printf '%-10s | %-10s | %9s | %7s | %7s | %s' "$@"; }
 table=() passed=0 failed=0 bad=0
 for word in "$@"; do
   home=${word%@*} server=$PG_MAJOR config=$PG_CONFIG bin=$PG_BIN
-  case $home in unit | regress | isolation | server | eval) ;; *) die "no such home of tests: $home" ;; esac
+  case $home in unit | regress | isolation | server | eval | oracle) ;; *) die "no such home of tests: $home" ;; esac
   printf '\n== %s\n' "$word"
   if [ "$word" != "$home" ]; then
     server=${word#*@} config=$RUN/pg${word#*@}/bin/pg_config bin=$RUN/pg${word#*@}/bin
@@ -123,7 +131,7 @@ for word in "$@"; do
       continue
     fi
   fi
-  [ "$home" != unit ] || server=none
+  case $home in unit | oracle) server=none ;; esac
   status=0 started=$SECONDS log=$out/$word.log
   # A condition or a pipe with -e on would end this script; the home itself keeps it.
   set +e

@@ -7,10 +7,9 @@
     ARCHIVES=$(printf '%s:' /tmp/archives/* | sed 's/:$//') \
       cargo test --release -p rag_ingest --test archives_real -- --ignored --nocapture
 
-The documents are chosen by the documented rules, written here a second time. The digest is the SHA-256 of one line for each
+The documents are chosen by the documented rules, written a second time in members.py. The digest is the SHA-256 of one line for each
 document, sorted: its path, a space, and the SHA-256 of its bytes.
 """
-import gzip
 import hashlib
 import io
 import os
@@ -18,50 +17,21 @@ import sys
 import tarfile
 import zipfile
 
-KNOWN = {"md", "markdown", "mdown", "mkd", "txt", "text", "rst", "adoc", "org", "log", "jsonl", "ndjson"}
-CONTROL = set(range(9)) | set(range(14, 27)) | set(range(28, 32)) | {127}
-
-
-def is_document(path, data):
-    name = path.rsplit("/", 1)[-1]
-    if "." in name and name.rsplit(".", 1)[1].lower() in KNOWN:
-        return True
-    head = data[:8192]
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return True
-    bad = len(head) - len(head.decode("utf-8", "ignore").encode())
-    return not CONTROL & set(head) and (bad <= 3 or bad * 3 <= len(head))
-
-
-def members(data, name):
-    """Names and bytes of the regular files."""
-    if data[:2] == b"\x1f\x8b":
-        data = gzip.decompress(data)
-        if data[257:262] != b"ustar":
-            yield name[:-3], data
-            return
-    if data[257:262] == b"ustar":
-        with tarfile.open(fileobj=io.BytesIO(data)) as t:
-            for m in t:
-                if m.isreg():
-                    yield m.name, t.extractfile(m).read()
-        return
-    with zipfile.ZipFile(io.BytesIO(data)) as z:
-        for i in z.infolist():
-            if not i.is_dir():
-                yield i.filename, z.read(i)
+from members import is_archive, is_document, is_hidden, members
 
 
 def documents(data, name, prefix, counts):
     for path, content in members(data, name):
+        if content is None:
+            continue
         counts["members"] += 1
         if path.startswith("/") or ".." in path.split("/"):
             counts["failures"] += 1
             print(f"{prefix}{path}: not a safe path", file=sys.stderr)
             continue
-        if any(part.startswith(".") or part == "__MACOSX" for part in path.split("/")):
+        if is_hidden(path):
             continue
-        if path.lower().endswith((".zip", ".tar", ".tgz", ".gz")):
+        if is_archive(path):
             try:
                 yield from list(documents(content, path.rsplit("/", 1)[-1], f"{prefix}{path}!/", counts))
             except Exception as error:

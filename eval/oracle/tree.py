@@ -2,14 +2,12 @@
 # SPDX-License-Identifier: PostgreSQL
 """A real tree through rag.sync, as a folder of code, as a ZIP and as a tar.gz, and what Python finds in it. Run by eval/bench/tree.sh.
 
-Members and documents are counted by the documented rules, written here a second time, over os.walk, zipfile and tarfile. The
+Members and documents are counted by the documented rules, written a second time in members.py, over os.walk, zipfile and tarfile. The
 stand-in model (tests/server/model) costs nothing, so that the time is that of listing, reading, parsing, chunking and storing;
 tokens are counted by the real tokenizer. Exit status 1 when a count differs or a document that others can read failed.
 """
 
 import argparse
-import gzip
-import io
 import json
 import os
 import pathlib
@@ -20,51 +18,9 @@ import tarfile
 import time
 import zipfile
 
+from members import is_archive, is_code, is_document, is_hidden, members
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-CODE = set("rs py pyi pyw ts mts cts tsx js mjs cjs jsx go java c h cc cpp cxx c++ hh hpp hxx h++ ipp inl tcc cu cuh cs csx rb rake "
-           "gemspec ru rbw php phtml php5 php7 inc sh bash bats ksh zsh sql ddl dml pgsql psql plpgsql".split())
-CODE_NAMES = {"SConstruct", "SConscript", "wscript", "Jakefile", "Rakefile", "Gemfile", "Vagrantfile", "Guardfile", "Podfile",
-              "Fastfile", "Brewfile", "PKGBUILD", "APKBUILD"}
-OTHERS = set("md markdown mdown mkd txt text rst adoc org log jsonl ndjson yaml yml toml json jsonc ini cfg conf properties srt vtt "
-             "html htm xhtml docx docm dotx epub pdf".split())
-ARCHIVES = (".zip", ".tar", ".tgz", ".gz")
-CONTROL = set(range(9)) | set(range(14, 27)) | set(range(28, 32)) | {127}
-
-
-def is_code(path):
-    name = path.rsplit("/", 1)[-1]
-    return name in CODE_NAMES or ("." in name and name.rsplit(".", 1)[1].lower() in CODE)
-
-
-def is_document(path, data):
-    name = path.rsplit("/", 1)[-1]
-    if is_code(path) or ("." in name and name.rsplit(".", 1)[1].lower() in OTHERS):
-        return True
-    head = data[:8192]
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return True
-    bad = len(head) - len(head.decode("utf-8", "ignore").encode())
-    return not CONTROL & set(head) and (bad <= 3 or bad * 3 <= len(head))
-
-
-def members(data, name):
-    """Names and bytes of what is no folder."""
-    if data[:2] == b"\x1f\x8b":
-        data = gzip.decompress(data)
-        if data[257:262] != b"ustar":
-            yield name[:-3], data
-            return
-    if data[257:262] == b"ustar":
-        with tarfile.open(fileobj=io.BytesIO(data)) as tar:
-            for member in tar:
-                if not member.isdir():
-                    yield member.name, tar.extractfile(member).read() if member.isreg() else None
-        return
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        for entry in archive.infolist():
-            if not entry.is_dir():
-                yield entry.filename, archive.read(entry)
 
 
 def in_archive(data, name, found, prefix=""):
@@ -75,9 +31,9 @@ def in_archive(data, name, found, prefix=""):
         if path.startswith("/") or ".." in path.split("/") or path[1:2] == ":":
             found["refused"].append(prefix + path)
             continue
-        if content is None or any(part.startswith(".") or part == "__MACOSX" for part in path.split("/")):
+        if content is None or is_hidden(path):
             continue
-        if path.lower().endswith(ARCHIVES):
+        if is_archive(path):
             in_archive(content, path.rsplit("/", 1)[-1], found, f"{prefix}{path}!/")
         elif is_document(path, content):
             found["documents"][prefix + path] = len(content)

@@ -7,7 +7,7 @@
 
 use crate::chunk;
 use crate::format::Format;
-use crate::parse::{self, metadata};
+use crate::parse::{self, metadata, role};
 use rag_core::document::Document;
 use rag_core::error::Result;
 use rag_core::provenance::ContentHash;
@@ -46,4 +46,16 @@ pub fn build(
     };
     chunk::chunk(&mut document, &parsed.structure, options, counter);
     Ok(document)
+}
+
+/// Gives a document among files of every sort the role that its path says, where its content says none.
+pub fn with_role(mut document: Document, path: &str) -> Document {
+    let role = role::of_text(path).filter(|_| document.role.is_none());
+    if let Some(role) = role {
+        document.role = Some(role.to_owned());
+        for chunk in &mut document.chunks {
+            chunk.facts.role.get_or_insert_with(|| role.to_owned());
+        }
+    }
+    document
 }

@@ -103,7 +103,13 @@ pub fn parse_listed(
         }
         built => built,
     };
+    let built = built.map(|document| within(kind, document, name));
     built.map(|document| with_origin(document, origin)).map_err(|error| Failure { uri: uri.to_owned(), error })
+}
+
+/// A document with what its place among files of every sort says of it.
+fn within(kind: SourceKind, document: Document, path: &str) -> Document {
+    if kind.is_of_many_formats() { document::with_role(document, path) } else { document }
 }
 
 /// Says of a document where its bytes came from. Whoever parsed it does not know, and is not to be asked.
@@ -133,7 +139,8 @@ pub fn parse_inline(
 ) -> std::result::Result<Document, Failure> {
     let built = source::within_limit(content.len() as u64, &options.limits).and_then(|()| {
         let format = Format::of_item(kind, uri, content);
-        document::build(format, options, uri, content, &Origin::default(), metadata, counter)
+        let built = document::build(format, options, uri, content, &Origin::default(), metadata, counter)?;
+        Ok(within(kind, built, uri))
     });
     built.map_err(|error| Failure { uri: uri.to_owned(), error })
 }

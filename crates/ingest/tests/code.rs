@@ -141,6 +141,120 @@ fn symbols_of_every_language() {
     }
 }
 
+/// A comment that documents makes a constant a symbol; without one it is text of what it stands in.
+#[test]
+fn documented_constants() {
+    for (path, text, expected) in [
+        (
+            "tide.c",
+            "/* Metres. */\n#define DRAUGHT 4\n#define BEAM 3\n\n// How often.\nstatic const int RATE = 6;\n\nconst int plain = 1;\n\n\
+             /* Its name. */\nconst char *const HARBOUR = \"Sund\";\n\n/* May be another one. */\nconst char *moored = \"Sund\";\n\n\
+             /* A table. */\nstatic const unsigned char DEPTHS[] = {1, 2};\n\n/* Two at once. */\nconst int one = 1, two = 2;\n\n\
+             /* Set elsewhere. */\nextern const int ZONE;\n\n/* Changes. */\nstatic int level = 2;\n\n\
+             /* Where it is. */\nconst struct point ORIGIN = {0, 0};\n",
+            "constant DRAUGHT, constant RATE, constant HARBOUR, constant DEPTHS, constant ZONE, constant ORIGIN",
+        ),
+        (
+            "tide.hpp",
+            "namespace tide {\n/// Metres.\nconstexpr double draught = 4.5;\n\n/// Its name.\ninline constexpr const char *harbour = \"Sund\";\n\n\
+             class Gauge {\npublic:\n    /// How often.\n    static constexpr int rate = 6;\n    /// Of all.\n    static const int number;\n\
+             \x20   /// Of each.\n    const int own = 1;\n    static const int silent = 2;\n};\n\n/// How many there are.\nconst int Gauge::number = 3;\n\n\
+             /// Of any type.\ntemplate <typename T> constexpr T zero = T(0);\n\n// No documentation.\nconst int remark = 5;\n} // namespace tide\n",
+            "namespace tide, constant tide::draught, constant tide::harbour, class tide::Gauge, constant tide::Gauge::rate, \
+             constant tide::Gauge::number, class tide::Gauge, constant tide::Gauge::number, constant tide::zero, namespace tide",
+        ),
+        (
+            "Tide.cs",
+            "namespace Tides\n{\n    public class Gauge\n    {\n        /// <summary>How often.</summary>\n        public const int Rate = 6;\n\n\
+             \x20       /// <summary>Its name.</summary>\n        [Obsolete]\n        private static readonly string Harbour = \"Sund\";\n\n\
+             \x20       /// <summary>Of each.</summary>\n        private readonly int own;\n        public const int Silent = 1;\n\n\
+             \x20       /// <summary>Two at once.</summary>\n        const int One = 1, Two = 2;\n    }\n}\n",
+            "namespace Tides, class Tides.Gauge, constant Tides.Gauge.Rate, constant Tides.Gauge.Harbour, class Tides.Gauge",
+        ),
+        (
+            "tide.sh",
+            "#!/bin/sh\nreadonly FIRST=1\n# Where boats lie.\nreadonly HARBOUR=sund\n\n# How often.\ndeclare -ir RATE=6\n\n\
+             # All of them.\nreadonly -a NAMES=(a b)\n\nreadonly SILENT=1\n\n# Changes.\ndeclare -i level=2\n\n\
+             # Far above.\n\nreadonly FAR=1\n\n# Two at once.\nreadonly ONE=1 TWO=2\n\nif true; then\n  # Within.\n  readonly WITHIN=1\nfi\n",
+            "constant HARBOUR, constant RATE, constant NAMES, constant WITHIN",
+        ),
+        (
+            "tide.php",
+            "<?php\nnamespace Tides;\n\n/** How often. */\ndefine('RATE', 6);\n\n/** Its name. */\n\\define('Tides\\\\HARBOUR', \"Sund\");\n\n\
+             /** Unless it is there. */\ndefined('ZONE') || define(\"ZONE\", 1);\n\ndefine('SILENT', 1);\n\n/** Computed. */\ndefine($name, 1);\n\n\
+             /** Metres. */\nconst DRAUGHT = 4;\n\n/** Something else. */\nrequire('RATE');\n\nif (true) {\n    /** Within. */\n    define('WITHIN', 1);\n}\n\n\
+             interface Gauge\n{\n    /** Of all. */\n    const NUMBER = 3;\n    const SILENT = 4;\n}\n",
+            "namespace Tides, constant RATE, constant Tides\\HARBOUR, constant ZONE, constant Tides\\DRAUGHT, constant WITHIN, \
+             interface Tides\\Gauge, constant Tides\\Gauge::NUMBER, interface Tides\\Gauge",
+        ),
+    ] {
+        assert_eq!(symbols(&code(path, text)).join(", "), expected, "{path}");
+    }
+    let shell = code("a.sh", "# Where boats lie.\nreadonly HARBOUR=sund\n");
+    assert_eq!(chunk_of(&shell, "HARBOUR").content, "# Where boats lie.\nreadonly HARBOUR=sund");
+}
+
+#[test]
+fn types_of_cpp_that_a_declaration_uses_at_once() {
+    for (text, expected) in [
+        ("struct Boat { int draught() { return 4; } } first, *second;\n", "struct Boat, method Boat::draught"),
+        ("union Word { char low() { return 1; } int all; } word;\n", "union Word, method Word::low, union Word"),
+        ("union Word { char low() { return 1; } };\n", "union Word, method Word::low"),
+        ("class Boat { int draught() { return 4; } } *boat;\n", "class Boat, method Boat::draught"),
+        ("typedef struct { int draught() { return 4; } } Boat;\n", "struct Boat, method Boat::draught"),
+        ("typedef struct tag { int a; } Boat;\n", "struct Boat"),
+        ("enum Tide { ebb, flow } tide;\n", "enum Tide"),
+        (
+            "struct Quay {\n    struct Berth { int depth() { return 2; } } berth;\n    int length() { return 9; }\n};\n",
+            "struct Quay, struct Quay::Berth, method Quay::Berth::depth, method Quay::length",
+        ),
+    ] {
+        assert_eq!(symbols(&code("a.hpp", text)).join(", "), expected, "{text}");
+    }
+    // What is declared with it goes with what closes it.
+    let document = code("a.hpp", "struct Boat {\n    int draught() { return 4; }\n} first, *second;\n");
+    assert_eq!(chunk_of(&document, "Boat::draught").content, "    int draught() { return 4; }\n} first, *second;");
+    // In C a type has no methods: it is one symbol.
+    assert_eq!(symbols(&code("a.c", "struct boat { struct berth { int a; } b; } first;\n")), ["struct boat"]);
+}
+
+/// Files of the project itself, by their names and its folder.
+fn own_files(folder: &Path, root: &Path, into: &mut Vec<(String, Vec<u8>)>) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_symlink() || name.starts_with('.') || name == "target" {
+            continue;
+        }
+        if path.is_dir() {
+            own_files(&path, root, into);
+        } else {
+            let within = path.strip_prefix(root).expect("within").to_string_lossy().into_owned();
+            into.push((within, std::fs::read(&path).expect("a file")));
+        }
+    }
+}
+
+#[test]
+fn every_byte_of_this_repository_is_in_one_chunk() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    own_files(&root, &root, &mut files);
+    let mut read = 0;
+    for (path, content) in &files {
+        if rag_ingest::detect_kind(path, content) == SourceKind::Code {
+            for counter in counters(254) {
+                let document = parsed(path, content, 200, &*counter);
+                // Some fixtures are made to be refused.
+                let whole = document.language.is_some() && !document.metadata.contains_key("parse_error");
+                assert!(whole || path.contains("fixtures/"), "{path}");
+            }
+            read += 1;
+        }
+    }
+    assert!(read > 200, "{read} files of {}", files.len());
+}
+
 #[test]
 fn what_goes_with_a_symbol() {
     let rust = fixture("shapes.rs");

@@ -142,6 +142,48 @@ fn the_files_of_a_commit_are_its_documents() {
     assert_eq!(refused(&spec(at, &json!({"ref": "@{-1}"}))), "repository has no branch, tag or commit \"@{-1}\"");
 }
 
+/// What files of a repository are there for; the same files as a source of Markdown have no role.
+#[test]
+fn roles_by_path() {
+    let folder = tempfile::tempdir().expect("folder");
+    let at = folder.path();
+    let Some(_) = git(at, &["init", "-q"]) else { return };
+    let all = [
+        ("CMakeLists.txt", "project(well)\n", Some("configuration")),
+        ("LICENSE.txt", "Do as you like.\n", Some("metadata")),
+        ("README.md", "# Well\n\nDraw water.\n", Some("documentation")),
+        ("docs/bucket.md", "# Bucket\n\nOf wood.\n", Some("documentation")),
+        ("docs/page.html", "<html><body><p>Of iron.</p></body></html>\n", Some("documentation")),
+        ("docs/template.html", "<html><body></body></html>\n", Some("documentation")),
+        ("notes.md", "# Notes\n\nDry in July.\n", None),
+        ("src/well.py", "depth = 9\n", Some("implementation")),
+        ("tests/expected.txt", "nine\n", Some("test")),
+        ("tests/settings.toml", "depth = 9\n", Some("configuration")),
+    ];
+    for (path, content, _) in all {
+        write(at, path, content);
+    }
+    git(at, &["add", "-A"]);
+    git(at, &["commit", "-qm", "first"]);
+    let source = spec(at, &json!({}));
+    let (items, _) = list(&source).expect("lists");
+    assert_eq!(items.len(), all.len());
+    for (item, (path, _, role)) in items.iter().zip(all) {
+        let document = read(&source, item);
+        assert_eq!((document.uri.as_str(), document.role.as_deref()), (path, role));
+        assert!(!document.chunks.is_empty(), "{path}");
+        assert!(document.chunks.iter().all(|chunk| chunk.facts.role.as_deref() == role), "{path}");
+    }
+    let source = SourceSpec {
+        kind: SourceKind::Markdown,
+        options: SourceOptions::parse(SourceKind::Markdown, &json!({})).expect("options"),
+        ..source
+    };
+    let (items, _) = list(&source).expect("lists");
+    assert_eq!(items.len(), 3);
+    assert!(items.iter().all(|item| read(&source, item).role.is_none()));
+}
+
 #[test]
 fn what_is_no_repository_or_borrows_one_is_refused() {
     let folder = tempfile::tempdir().expect("folder");

@@ -7,7 +7,7 @@
 //! has the role `navigation`.
 
 use super::package::{Package, relative, xml};
-use super::{Block, Parsed, Part, Structure, html, markdown, metadata};
+use super::{Block, Parsed, Part, Structure, html, markdown, metadata, role};
 use rag_core::document::Facts;
 use rag_core::error::{Error, Kind, Result};
 use serde_json::Map;
@@ -130,7 +130,7 @@ fn parts(text: &str, structure: &Structure, navigation: &[Range<usize>]) -> Vec<
         let at = navigation.partition_point(|n| n.end <= range.start);
         let is_navigation = navigation.get(at).is_some_and(|n| n.start <= range.start);
         let path = above.iter().map(|(_, text)| (*text).to_owned()).filter(|text| !text.is_empty()).collect();
-        let facts = Facts { role: is_navigation.then(|| "navigation".to_owned()), ..Facts::default() };
+        let facts = Facts { role: is_navigation.then(|| role::NAVIGATION.to_owned()), ..Facts::default() };
         parts.push(Part { range, path, blocks: own, prose: true, facts, ..Part::default() });
     }
     parts

@@ -8,13 +8,10 @@
 //! [`super::post`] has the names.
 
 use super::post::{self, CREATED, IDS, KEYS, Object, Post, TITLES, URLS, first, list, note, text_of};
-use super::{Parsed, metadata, record};
+use super::{Parsed, metadata, record, role};
 use rag_core::error::{Error, Kind, Result};
 use rag_core::source::SourceOptions;
 use serde_json::Value;
-
-/// Content role of what people report.
-pub const ROLE: &str = "evidence";
 
 const VOTES: &[&str] = &["votes", "score", "like_count", "points", "upvotes", "vote_count"];
 const ACCEPTED: &[&str] = &["accepted", "is_accepted", "accepted_answer"];
@@ -88,7 +85,7 @@ pub fn parse(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
         posts.push(posted);
         comments(&object, &body, 0, &mut posts)?;
     }
-    let mut parsed = Parsed { repaired_bytes, external_id, role: Some(ROLE.to_owned()), ..Parsed::default() };
+    let mut parsed = Parsed { repaired_bytes, external_id, role: Some(role::EVIDENCE.to_owned()), ..Parsed::default() };
     post::assemble(posts, &mut parsed)?;
     let taken = ["accepted_answer_id", "comments", "replies", "body", "cooked", "body_html", "title", "post_stream"];
     let said = thread.into_iter().filter(|(name, value)| {

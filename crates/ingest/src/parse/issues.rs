@@ -8,7 +8,7 @@
 //! tracker writes itself (`"system": true`) are no comments.
 
 use super::post::{self, CREATED, IDS, KEYS, Object, Post, TITLES, URLS, list, note, text_of};
-use super::{Parsed, metadata, record};
+use super::{Parsed, metadata, record, role};
 use rag_core::error::{Error, Kind, Result};
 use rag_core::source::SourceOptions;
 use serde_json::{Value, json};
@@ -48,8 +48,7 @@ pub fn parse(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
         }
     }
     posts.extend(attachments.iter().filter_map(attached));
-    let mut parsed =
-        Parsed { repaired_bytes, external_id, role: Some(super::forum::ROLE.to_owned()), ..Parsed::default() };
+    let mut parsed = Parsed { repaired_bytes, external_id, role: Some(role::EVIDENCE.to_owned()), ..Parsed::default() };
     parsed.published_at = post::time_of(&issue, CREATED);
     post::assemble(posts, &mut parsed)?;
     let mut said = about(issue);

@@ -22,6 +22,7 @@ pub mod pdf;
 pub mod plain;
 mod post;
 pub mod record;
+pub mod role;
 pub mod transcript;
 
 use crate::format::Format;

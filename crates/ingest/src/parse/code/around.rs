@@ -41,7 +41,8 @@ pub fn lead(text: &str, grammar: &Grammar, before: Option<Lead>, node: Node<'_>,
     if grammar.attributes.contains(&"attribute_item") && (words.starts_with("//!") || words.starts_with("/*!")) {
         return None;
     }
-    let documents = !attribute && grammar.docs.iter().any(|mark| words.starts_with(mark));
+    // The line that names the interpreter says nothing of what follows.
+    let documents = !attribute && !words.starts_with("#!") && grammar.docs.iter().any(|mark| words.starts_with(mark));
     Some(match before.filter(|lead| lead.is_near(text, start)) {
         Some(lead) => Lead { end, attribute, documents: lead.documents || documents, ..lead },
         None => Lead { start, end, documents, attribute },

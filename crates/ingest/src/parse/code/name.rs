@@ -33,6 +33,19 @@ fn named_children<'t>(node: Node<'t>, at_most: usize) -> Vec<Node<'t>> {
     node.named_children(&mut cursor).take(at_most).collect()
 }
 
+/// The one node of a kind; with several, none speaks for all.
+fn only<'t>(nodes: Vec<Node<'t>>, kind: &str) -> Option<Node<'t>> {
+    let mut nodes = nodes.into_iter().filter(|node| node.kind() == kind);
+    let first = nodes.next()?;
+    if nodes.next().is_none() { Some(first) } else { None }
+}
+
+/// Whether a child of some kind is this word: a modifier of a declaration.
+fn has(node: Node<'_>, source: &str, kind: &str, word: &str) -> bool {
+    let children = named_children(node, MAX_CHAIN);
+    children.into_iter().any(|child| child.kind() == kind && source.get(child.byte_range()) == Some(word))
+}
+
 fn leaf<'t>(kind: &'static str, name: String, body: Option<Node<'t>>) -> Option<Found<'t>> {
     Some(Found { kind, name, body, container: false })
 }
@@ -94,6 +107,53 @@ pub fn php_constant<'t>(node: Node<'t>, source: &str, documented: bool) -> Optio
     let elements = named_children(node, MAX_CHAIN);
     let element = elements.into_iter().find(|child| child.kind() == "const_element").filter(|_| documented)?;
     leaf("constant", text(element.named_child(0)?, source)?, None)
+}
+
+/// `define('NAME', value)` of PHP, documented, also behind `defined('NAME') ||`. Whatever namespace it stands in, its name is
+/// whole, which the leading backslash says.
+pub fn php_define<'t>(node: Node<'t>, source: &str, documented: bool) -> Option<Found<'t>> {
+    let statement = node.named_child(0).filter(|_| documented)?;
+    let call =
+        if statement.kind() == "binary_expression" { statement.child_by_field_name("right")? } else { statement };
+    let function = text(call.child_by_field_name("function")?, source)?;
+    if call.kind() != "function_call_expression" || !function.trim_start_matches('\\').eq_ignore_ascii_case("define") {
+        return None;
+    }
+    let argument = call.child_by_field_name("arguments")?.named_child(0)?;
+    let value = named_children(argument, MAX_CHAIN).pop()?;
+    let plain = |part: &Node<'_>| matches!(part.kind(), "string_content" | "escape_sequence");
+    if !matches!(value.kind(), "string" | "encapsed_string") || !named_children(value, MAX_CHAIN).iter().all(plain) {
+        return None;
+    }
+    let name = text(value, source)?.trim_matches(['"', '\'']).replace("\\\\", "\\");
+    let name = name.trim_start_matches('\\');
+    if name.is_empty() { None } else { leaf("constant", format!("\\{name}"), None) }
+}
+
+/// `readonly NAME=value` of a shell, or the same by `declare -r`, documented and alone in its command.
+pub fn bash_constant<'t>(node: Node<'t>, source: &str, documented: bool) -> Option<Found<'t>> {
+    let command = node.child(0).filter(|_| documented)?;
+    let children = named_children(node, MAX_CHAIN);
+    let read_only = |child: &Node<'_>| {
+        let option = text(*child, source).filter(|_| child.kind() == "word");
+        option.is_some_and(|option| option.starts_with('-') && option.contains('r'))
+    };
+    if !(command.kind() == "readonly" || children.iter().any(read_only)) {
+        return None;
+    }
+    let name = only(children, "variable_assignment")?.child_by_field_name("name")?;
+    if name.kind() == "variable_name" { leaf("constant", text(name, source)?, None) } else { None }
+}
+
+/// A constant of a type in C#: `const` or `static readonly`, documented and alone in its declaration.
+pub fn csharp_constant<'t>(node: Node<'t>, source: &str, documented: bool) -> Option<Found<'t>> {
+    let says = |word| has(node, source, "modifier", word);
+    if !documented || !(says("const") || (says("static") && says("readonly"))) {
+        return None;
+    }
+    let declaration = only(named_children(node, MAX_CHAIN), "variable_declaration")?;
+    let declarator = only(named_children(declaration, MAX_CHAIN), "variable_declarator")?;
+    leaf("constant", field(declarator, source, "name")?, None)
 }
 
 /// `NAME = value` of Python or Ruby, documented and in capitals (Ruby: a constant by its grammar).
@@ -219,17 +279,46 @@ fn c_specifier(node: &str) -> Option<&'static str> {
     })
 }
 
-/// A declaration of C or C++: of a type with a body, or of a documented function.
+/// A declaration of C: of a type with a body, of a documented function, of a documented constant.
 pub fn c_declaration<'t>(node: Node<'t>, source: &str, documented: bool) -> Option<Found<'t>> {
     if let Some(of) = node.child_by_field_name("type")
         && let Some(kind) = c_specifier(of.kind())
         && let Some(body) = of.child_by_field_name("body")
+        && let Some(name) = field(of, source, "name")
     {
-        let container = matches!(of.kind(), "class_specifier");
-        return Some(Found { kind, name: field(of, source, "name")?, body: Some(body), container });
+        return leaf(kind, name, Some(body));
     }
     let (name, function) = declarator(node).filter(|_| documented)?;
-    if function { leaf("function", declared_name(name, source)?, None) } else { None }
+    if function { leaf("function", declared_name(name, source)?, None) } else { c_constant(node, source) }
+}
+
+/// `const` or `constexpr` of C or C++, alone in its declaration; in a type only `static`, since another is a field.
+fn c_constant<'t>(node: Node<'t>, source: &str) -> Option<Found<'t>> {
+    let fixed = has(node, source, "type_qualifier", "constexpr");
+    let member = node.kind() == "field_declaration";
+    if member && !has(node, source, "storage_class_specifier", "static") {
+        return None;
+    }
+    let mut constant = fixed || has(node, source, "type_qualifier", "const");
+    let mut cursor = node.walk();
+    let mut declarators = node.children_by_field_name("declarator", &mut cursor);
+    let mut at = declarators.next()?;
+    if declarators.next().is_some() {
+        return None;
+    }
+    for _ in 0..MAX_CHAIN {
+        match at.kind() {
+            "identifier" | "field_identifier" | "qualified_identifier" if constant => {
+                return leaf("constant", declared_name(at, source)?, None);
+            }
+            // What a pointer points to may be constant while the pointer is not.
+            "pointer_declarator" => constant = fixed || has(at, source, "type_qualifier", "const"),
+            "structured_binding_declarator" => return None,
+            _ => {}
+        }
+        at = at.child_by_field_name("declarator").or_else(|| at.named_child(0))?;
+    }
+    None
 }
 
 /// `typedef` of C: what it names, by what it is.
@@ -239,4 +328,19 @@ pub fn c_typedef<'t>(node: Node<'t>, source: &str, _: bool) -> Option<Found<'t>>
     let body = of.child_by_field_name("body");
     let kind = c_specifier(of.kind()).filter(|_| body.is_some()).unwrap_or("type");
     leaf(kind, text(name, source)?, body)
+}
+
+/// The same as in C, but types have methods.
+pub fn cpp_declaration<'t>(node: Node<'t>, source: &str, documented: bool) -> Option<Found<'t>> {
+    c_declaration(node, source, documented).map(with_methods)
+}
+
+/// The same as in C, but types have methods.
+pub fn cpp_typedef<'t>(node: Node<'t>, source: &str, documented: bool) -> Option<Found<'t>> {
+    c_typedef(node, source, documented).map(with_methods)
+}
+
+fn with_methods(found: Found<'_>) -> Found<'_> {
+    let container = found.body.is_some() && matches!(found.kind, "class" | "struct" | "union");
+    Found { container, ..found }
 }

@@ -189,12 +189,12 @@ const CPP: Grammar = Grammar {
     docs: SLASH_DOCS,
     rules: &[
         rule("function_definition", "", Custom(name::c_function)),
-        rule("declaration", "", Custom(name::c_declaration)),
-        rule("field_declaration", "", Custom(name::c_declaration)),
-        rule("type_definition", "", Custom(name::c_typedef)),
+        rule("declaration", "", Custom(name::cpp_declaration)),
+        rule("field_declaration", "", Custom(name::cpp_declaration)),
+        rule("type_definition", "", Custom(name::cpp_typedef)),
         rule("class_specifier", "class", Container),
         rule("struct_specifier", "struct", Container),
-        rule("union_specifier", "union", Body),
+        rule("union_specifier", "union", Container),
         rule("enum_specifier", "enum", Body),
         rule("namespace_definition", "namespace", Container),
         rule("template_declaration", "", Wrapper),
@@ -233,6 +233,7 @@ const CSHARP: Grammar = Grammar {
         rule("method_declaration", "method", Leaf),
         rule("constructor_declaration", "method", Leaf),
         rule("destructor_declaration", "method", Leaf),
+        rule("field_declaration", "constant", Custom(name::csharp_constant)),
         through("preproc_if"),
         through("preproc_else"),
         through("preproc_elif"),
@@ -277,6 +278,7 @@ const PHP: Grammar = Grammar {
         rule("function_definition", "function", Leaf),
         rule("method_declaration", "method", Leaf),
         rule("const_declaration", "constant", Custom(name::php_constant)),
+        rule("expression_statement", "constant", Custom(name::php_define)),
         through("if_statement"),
         through("compound_statement"),
     ],
@@ -291,7 +293,12 @@ const BASH: Grammar = Grammar {
     comments: &["#"],
     closers: &["fi", "done", "esac"],
     bodiless: false,
-    rules: &[rule("function_definition", "function", Leaf), through("if_statement"), through("else_clause")],
+    rules: &[
+        rule("function_definition", "function", Leaf),
+        rule("declaration_command", "constant", Custom(name::bash_constant)),
+        through("if_statement"),
+        through("else_clause"),
+    ],
 };
 
 /// The grammar of a language; SQL has none.

@@ -63,8 +63,8 @@ struct Frame<'t> {
     started: bool,
     /// Scopes to keep when it is left.
     scopes: usize,
-    /// Where it ends, if it is a container.
-    end: Option<usize>,
+    /// Where its body and it end, if it is a container.
+    end: Option<(usize, usize)>,
     /// Whether its methods belong to the class itself.
     singleton: bool,
     /// Where what opens it begins, which goes with its first symbol: `if TYPE_CHECKING:`, `type (`.
@@ -78,8 +78,8 @@ struct Frame<'t> {
 /// How a level is entered.
 #[derive(Default)]
 struct Entry {
-    /// The scope and the end of a container.
-    scope: Option<(Scope, usize)>,
+    /// The scope of a container, and where its body and it end.
+    scope: Option<(Scope, (usize, usize))>,
     singleton: bool,
     opener: Option<usize>,
     lead: Option<Lead>,
@@ -144,10 +144,23 @@ impl<'t> Walker<'_, 't> {
 
     fn leave(&mut self) {
         if let Some(frame) = self.frames.pop() {
-            if let Some(end) = frame.end {
+            if let Some((body, end)) = frame.end {
+                self.close(body, end);
                 self.gap(end);
             }
             self.scopes.truncate(frame.scopes);
+        }
+    }
+
+    /// Gives the last member what closes its container, with what a declaration says behind: `} first, *second`.
+    fn close(&mut self, body: usize, end: usize) {
+        let within = self.scopes.last().is_some_and(|scope| !scope.fresh);
+        let closed = within && body < end && closed(self.text, self.grammar, self.at.min(body)..body) == body;
+        if let Some(last) = self.parts.last_mut().filter(|last| closed && last.range.end == self.at)
+            && !self.text[body..end].contains('\n')
+        {
+            last.range.end = end;
+            self.at = end;
         }
     }
 
@@ -270,7 +283,8 @@ impl<'t> Walker<'_, 't> {
             let name = facts.symbol.clone().unwrap_or_default();
             let scope = Scope { name, facts, outer: scope.inner, inner: Some(inner_context), fresh: true };
             let lead = lead_of_body(self.text, self.grammar, inner, body);
-            return self.enter(body.walk(), Entry { scope: Some((scope, end)), lead, ..Entry::default() });
+            let scope = Some((scope, (body.end_byte(), end)));
+            return self.enter(body.walk(), Entry { scope, lead, ..Entry::default() });
         }
         if prefix {
             let name = facts.symbol.clone().unwrap_or_default();
@@ -302,6 +316,9 @@ impl<'t> Walker<'_, 't> {
     }
 
     fn qualified(&self, scope: &Scope, name: &str, kind: &str, singleton: bool) -> String {
+        if let Some(whole) = name.strip_prefix('\\') {
+            return whole.to_owned();
+        }
         if scope.name.is_empty() || scope.name.len() > MAX_SCOPE {
             return name.trim_start_matches('.').to_owned();
         }

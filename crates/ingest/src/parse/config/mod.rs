@@ -13,14 +13,11 @@ mod outline;
 mod toml;
 mod yaml;
 
-use super::{Parsed, Part, Structure};
+use super::{Parsed, Part, Structure, role};
 use crate::text;
 use outline::{Entry, Outline};
 use rag_core::source::SourceOptions;
 use serde_json::Value;
-
-/// Content role of a configuration.
-const ROLE: &str = "configuration";
 
 /// Bytes of a text up to which keys are looked for. What is larger is data; its tokens would take too much memory.
 const MAX_BYTES: usize = 16 << 20;
@@ -98,7 +95,7 @@ pub fn parse(path: &str, bytes: &[u8], options: &SourceOptions) -> Parsed {
         repaired_bytes: repaired.repaired_bytes,
         media_type: "text/plain".to_owned(),
         title: Some(name).filter(|n| !n.is_empty()).map(str::to_owned),
-        role: Some(ROLE.to_owned()),
+        role: Some(role::CONFIGURATION.to_owned()),
         ..Parsed::default()
     };
     let limit = (options.chunk_tokens as usize).saturating_mul(BYTES_PER_TOKEN);

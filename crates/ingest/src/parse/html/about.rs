@@ -8,6 +8,7 @@
 use super::tags;
 use super::tree::Tree;
 use crate::parse::metadata::rfc3339;
+use crate::parse::role::DOCUMENTATION;
 use serde_json::{Map, Value};
 use url::Url;
 
@@ -238,7 +239,7 @@ pub fn role(about: &About) -> Option<String> {
         "pkgdown",
     ];
     let generator = about.generator.as_ref()?.to_ascii_lowercase();
-    MAKERS.iter().any(|maker| generator.contains(maker)).then(|| "documentation".to_owned())
+    MAKERS.iter().any(|maker| generator.contains(maker)).then(|| DOCUMENTATION.to_owned())
 }
 
 /// The title of a page: what it says, else its only main heading, else what its window shows.

@@ -8,7 +8,7 @@
 
 use super::flow::{Flow, Mark};
 use super::outline::Section;
-use super::roles::NAVIGATION;
+use crate::parse::role::NAVIGATION;
 use crate::parse::{Block, BlockKind, Heading, Part, Structure};
 use rag_core::document::Facts;
 use std::ops::Range;

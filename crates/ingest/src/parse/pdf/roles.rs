@@ -9,13 +9,7 @@
 
 use super::furniture::is_roman;
 use super::words::Line;
-
-/// Contents and index.
-pub const NAVIGATION: &str = "navigation";
-/// Rights, imprint.
-pub const METADATA: &str = "metadata";
-/// Glossary.
-pub const REFERENCE: &str = "reference";
+use crate::parse::role::{METADATA, NAVIGATION, REFERENCE};
 
 const CONTENTS: &[&str] = &[
     "contents",

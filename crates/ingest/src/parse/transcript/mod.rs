@@ -13,7 +13,7 @@
 mod cues;
 mod segments;
 
-use super::{Parsed, Part, Structure, Timed, forum, metadata, record};
+use super::{Parsed, Part, Structure, Timed, metadata, record, role};
 use crate::text::{repair, without_nul};
 use rag_core::document::Facts;
 use rag_core::error::{Error, Kind, Result};
@@ -76,7 +76,7 @@ pub fn parse(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
         media_type: media_type.to_owned(),
         repaired_bytes: repaired.repaired_bytes,
         external_id,
-        role: Some(forum::ROLE.to_owned()),
+        role: Some(role::EVIDENCE.to_owned()),
         ..Parsed::default()
     };
     metadata::describe(&mut parsed, found.about);
