@@ -52,10 +52,10 @@ impl<R: BufRead> Rows<R> {
         let mark = if file.fill_buf()?.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 };
         file.consume(mark);
         let mut rows = Self { file, delimiter, max: MAX_HEADER, names: Vec::new(), number: 0, offset: mark as u64 };
-        let Some((header, ..)) = rows.row()? else {
+        let Some((header, _, length)) = rows.row()? else {
             return Ok(Ok(rows));
         };
-        if header.over {
+        if header.over || length > MAX_HEADER || header.ends.len() > MAX_FIELDS {
             return Ok(Err(Error::new(Kind::LimitExceeded, "header of the CSV file is too long")
                 .with_detail(format!("A header has at most {MAX_HEADER} bytes and {MAX_FIELDS} fields."))));
         }
@@ -87,8 +87,9 @@ impl<R: BufRead> Rows<R> {
         let words = Words { line: false, number: self.number };
         let mut error = None;
         let (has, wants) = (row.ends.len(), self.names.len());
-        if row.over && has >= MAX_FIELDS || !row.over && has != wants {
-            let message = format!("{words} has {has} fields, but the header has {wants}");
+        if row.over && has > MAX_FIELDS || !row.over && has != wants {
+            let more = if row.over { format!("more than {MAX_FIELDS}") } else { has.to_string() };
+            let message = format!("{words} has {more} fields, but the header has {wants}");
             error = Some(
                 Error::new(Kind::BadContent, message)
                     .with_hint("Quote fields that hold the delimiter, a quote or a line feed."),
@@ -164,7 +165,7 @@ impl<R: BufRead> Rows<R> {
                 ReadRecordResult::OutputEndsFull if !row.over => {
                     row.over = row.ends.len() > MAX_FIELDS;
                     if !row.over {
-                        row.ends.resize(row.ends.len() * 2, 0);
+                        row.ends.resize((row.ends.len() * 2).min(MAX_FIELDS + 1), 0);
                     }
                 }
                 ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {}
@@ -259,6 +260,25 @@ mod tests {
         let message = |content: &[u8]| Rows::new(content, b',', 100).expect("read").err().map(|e| e.message);
         assert_eq!(message(b"a,b,a\n"), Some("header of the CSV file repeats the field \"a\"".to_owned()));
         assert_eq!(message("x,".repeat(600_000).as_bytes()), Some("header of the CSV file is too long".to_owned()));
+    }
+
+    #[test]
+    fn fields_are_as_many_as_they_may_be() {
+        let row = |fields: usize| (0..fields).map(|n| format!("{n:x}")).collect::<Vec<_>>().join(",");
+        let header = |fields| Rows::new(row(fields).as_bytes(), b',', 100).expect("read").map(|rows| rows.names.len());
+        assert_eq!(header(MAX_FIELDS), Ok(MAX_FIELDS));
+        assert!(header(MAX_FIELDS + 1).is_err_and(|error| error.message.ends_with("is too long")));
+        let name = "x".repeat(MAX_HEADER as usize - 1);
+        for (more, fits) in [("\n", true), ("x\n", false)] {
+            let text = format!("{name}{more}1\n");
+            assert_eq!(Rows::new(text.as_bytes(), b',', 100).expect("read").is_ok(), fits, "{more:?}");
+        }
+        let text = format!("a,b\n{}\n1,2\n", row(MAX_FIELDS * 2));
+        let mut rows = Rows::new(text.as_bytes(), b',', 1 << 20).expect("read").expect("header");
+        let mut bytes = Vec::new();
+        let error = rows.next(&mut bytes).expect("read").and_then(|found| found.error).expect("too many fields");
+        assert_eq!(error.message, "record 1 has more than 10000 fields, but the header has 2");
+        assert!(rows.next(&mut bytes).expect("read").is_some_and(|found| found.error.is_none()));
     }
 
     #[test]
