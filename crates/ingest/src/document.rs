@@ -7,13 +7,37 @@
 
 use crate::chunk;
 use crate::format::Format;
-use crate::parse::{self, metadata, role};
+use crate::parse::{self, Parsed, metadata, role};
 use rag_core::document::Document;
-use rag_core::error::Result;
+use rag_core::error::{Error, Kind, Result};
 use rag_core::provenance::ContentHash;
 use rag_core::source::{Origin, SourceOptions};
 use rag_core::tokens::TokenCounter;
 use serde_json::{Map, Value};
+
+/// Longest key in bytes. A key is part of an index entry, which the database bounds, and of every message about its
+/// record; a longer one is text in the wrong field.
+const MAX_KEY: usize = 2048;
+
+/// Longest language in bytes: each chunk has it. RFC 5646 knows of no tag that is nearly as long.
+const MAX_LANGUAGE: usize = 100;
+
+/// Whether a key can be one.
+pub fn check_key(key: &str) -> Result<()> {
+    if key.len() <= MAX_KEY {
+        return Ok(());
+    }
+    let message = format!("key of {} bytes is longer than {MAX_KEY}", key.len());
+    Err(Error::new(Kind::LimitExceeded, message)
+        .with_hint("Name the field with the key in the source's options: {\"fields\": {\"external_id\": \"...\"}}."))
+}
+
+/// What is no language stays known under its name.
+fn check_language(parsed: &mut Parsed) {
+    if let Some(text) = parsed.language.take_if(|language| language.len() > MAX_LANGUAGE) {
+        parsed.metadata.entry("language").or_insert_with(|| text.into());
+    }
+}
 
 /// The document of some bytes; `given` overrides what they say about themselves, and its origin
 /// tells what else is known of it.
@@ -28,6 +52,8 @@ pub fn build(
 ) -> Result<Document> {
     let mut parsed = parse::parse(format, origin.path.as_deref().unwrap_or(uri), bytes, options, origin)?;
     metadata::describe(&mut parsed, given.clone());
+    parsed.external_id.as_deref().map_or(Ok(()), check_key)?;
+    check_language(&mut parsed);
     let mut document = Document {
         uri: uri.to_owned(),
         external_id: parsed.external_id,

@@ -107,19 +107,35 @@ pub fn without_nul(text: &str) -> String {
     text.replace('\0', "\u{FFFD}")
 }
 
-/// Replaces NUL in all strings and keys of a JSON value.
-pub fn value_without_nul(value: Value) -> Value {
+/// Digits before and after the point of a number that `numeric` of PostgreSQL holds, and with it `jsonb`.
+const BEFORE_POINT: i64 = 131_072;
+const AFTER_POINT: i64 = 16_383;
+
+/// Whether PostgreSQL holds a number of JSON as such.
+fn is_numeric(number: &str) -> bool {
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let Ok(exponent) = exponent.parse::<i64>() else { return false };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let (before, after) = (whole.trim_start_matches('-').len() as i64, fraction.len() as i64);
+    // An exponent of 64 bits may be as large as it gets.
+    before.saturating_add(exponent) <= BEFORE_POINT && after.saturating_sub(exponent) <= AFTER_POINT
+}
+
+/// Replaces what the database cannot keep in a JSON value: NUL in strings and keys, and by their text numbers that are too large
+/// or too small.
+pub fn storable_value(value: Value) -> Value {
     match value {
+        Value::Number(number) if !is_numeric(number.as_str()) => Value::String(number.to_string()),
         Value::String(s) if s.contains('\0') => Value::String(without_nul(&s)),
-        Value::Array(many) => Value::Array(many.into_iter().map(value_without_nul).collect()),
-        Value::Object(object) => Value::Object(map_without_nul(object)),
+        Value::Array(many) => Value::Array(many.into_iter().map(storable_value).collect()),
+        Value::Object(object) => Value::Object(storable_map(object)),
         other => other,
     }
 }
 
-/// Replaces NUL in all strings and keys of a JSON object.
-pub fn map_without_nul(object: Map<String, Value>) -> Map<String, Value> {
-    object.into_iter().map(|(k, v)| (without_nul(&k), value_without_nul(v))).collect()
+/// The same in a JSON object.
+pub fn storable_map(object: Map<String, Value>) -> Map<String, Value> {
+    object.into_iter().map(|(k, v)| (without_nul(&k), storable_value(v))).collect()
 }
 
 #[cfg(test)]
@@ -160,6 +176,23 @@ mod tests {
     #[test]
     fn json_strings_lose_nul() {
         let value = serde_json::json!({"a\0": ["b\0", {"c": "\0"}]});
-        assert_eq!(value_without_nul(value), serde_json::json!({"a\u{FFFD}": ["b\u{FFFD}", {"c": "\u{FFFD}"}]}));
+        assert_eq!(storable_value(value), serde_json::json!({"a\u{FFFD}": ["b\u{FFFD}", {"c": "\u{FFFD}"}]}));
+    }
+
+    #[test]
+    fn numbers_that_no_database_holds_become_text() {
+        for (number, kept) in [
+            ("1e131071", true),
+            ("1e131072", false),
+            ("-12.5E131070", true),
+            ("1e-16383", true),
+            ("1e-16384", false),
+            ("0.5e-16383", false),
+            ("1e99999999999999999999", false),
+            ("1234567890123456789012", true),
+        ] {
+            let value: Value = serde_json::from_str(&format!("[{number}]")).expect("JSON");
+            assert_eq!(storable_value(value)[0].is_number(), kept, "{number}");
+        }
     }
 }

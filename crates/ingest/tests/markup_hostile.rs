@@ -4,17 +4,16 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may")]
 
 mod invariants;
+mod package;
 
-use flate2::Compression;
-use flate2::write::DeflateEncoder;
 use invariants::{check, options};
+use package::zip;
 use proptest::prelude::*;
 use rag_core::document::Document;
 use rag_core::error::{Error, Kind};
 use rag_core::source::{Chunking, SourceKind};
 use rag_core::tokens::WordCounter;
 use serde_json::Map;
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// A build without optimisation gets a tenth, or it would take minutes.
@@ -193,24 +192,6 @@ proptest! {
     }
 }
 
-/// A ZIP file of some members.
-fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut archive = rawzip::ZipArchiveWriter::new(&mut out);
-    for (name, data) in members {
-        let (mut entry, config) =
-            archive.new_file(name).compression_method(rawzip::CompressionMethod::DEFLATE).start().expect("a member");
-        let encoder = DeflateEncoder::new(&mut entry, Compression::best());
-        let mut writer = config.wrap(encoder);
-        writer.write_all(data).expect("data");
-        let (encoder, descriptor) = writer.finish().expect("data");
-        encoder.finish().expect("data");
-        entry.finish(descriptor).expect("a member");
-    }
-    archive.finish().expect("an archive");
-    out
-}
-
 fn word(body: &str) -> Vec<u8> {
     zip(&[("word/document.xml", format!("<w:document xmlns:w='w'><w:body>{body}</w:body></w:document>").as_bytes())])
 }
@@ -260,6 +241,36 @@ fn packages_have_bounds() {
         refused(SourceKind::Docx, &zip(&members)),
         (Kind::LimitExceeded, "docx has more than 20000 members".to_owned())
     );
+}
+
+#[test]
+fn a_list_is_no_deeper_than_in_word() {
+    let item = |level: &str| {
+        format!(
+            "<w:p><w:pPr><w:numPr><w:ilvl w:val='{level}'/><w:numId w:val='1'/></w:numPr></w:pPr><w:r><w:t>a</w:t></w:r></w:p>"
+        )
+    };
+    for level in ["8", "9", "1000", "18446744073709551615"] {
+        let content = word(&format!("{}{}", item("0"), item(level)));
+        assert_eq!(parse(SourceKind::Docx, &content).expect("a document").text, "- a\n  - a\n", "{level}");
+    }
+}
+
+#[test]
+fn code_that_ends_a_word_document_is_read() {
+    let paragraph = |text: &str, style: &str| {
+        format!("<w:p><w:pPr><w:pStyle w:val='{style}'/></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>")
+    };
+    let content = word(&format!("{}{}", paragraph("before", "Normal"), paragraph("let x = 1;", "Code")));
+    assert_eq!(parse(SourceKind::Docx, &content).expect("a document").text, "before\n\n```\nlet x = 1;\n```\n");
+}
+
+#[test]
+fn code_has_lines_as_text_has() {
+    let code = "<w:p><w:pPr><w:pStyle w:val='Code'/></w:pPr><w:r><w:t>a&#13;b&#13;&#10;c&#0;</w:t></w:r></w:p>";
+    assert_eq!(parse(SourceKind::Docx, &word(code)).expect("a document").text, "```\na\nb\nc\n```\n");
+    let page = page("<pre>a&#13;b&#13;&#10;c</pre>");
+    assert_eq!(page.text, "```\na\nb\nc\n```\n");
 }
 
 #[test]

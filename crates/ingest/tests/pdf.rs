@@ -4,6 +4,7 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may")]
 
 mod invariants;
+mod paper;
 
 use invariants::{check, counters};
 use proptest::prelude::*;
@@ -13,7 +14,6 @@ use rag_core::source::{Chunking, Secret, SourceKind, SourceOptions, SourceSpec};
 use rag_core::tokens::WordCounter;
 use serde_json::{Value, json};
 use std::path::Path;
-use std::time::Instant;
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/pdf");
 
@@ -112,6 +112,16 @@ fn columns_are_read_one_after_the_other() {
 fn ligatures_maps_and_marked_text_are_read() {
     let text = read("fonts.pdf").text;
     assert_eq!(text, "the first baffle costs 5 €\n\n灯台の本\n\nChapter nine\n");
+}
+
+#[test]
+fn text_that_stands_for_glyphs_is_text() {
+    let mut file = fixture("fonts.pdf");
+    let at = file.windows(9).position(|bytes| bytes == b"(Chapter)").expect("the text");
+    file[at..at + 9].copy_from_slice(b"(C\0a\rt\x01r)");
+    let document = parse(&file, &options(None)).expect("a document");
+    assert!(document.text.ends_with("\n\nCa tr nine\n"), "{:?}", document.text);
+    check(&document, &options(None), &WordCounter { window: 254 }, 0);
 }
 
 #[test]
@@ -257,48 +267,14 @@ fn every_document_is_tiled() {
     }
 }
 
-/// A file of `count` pages, written here because of its size.
-fn pages(count: usize) -> Vec<u8> {
-    let mut objects = vec![
-        "<</Type/Catalog/Pages 2 0 R>>".to_owned(),
-        format!(
-            "<</Type/Pages/MediaBox[0 0 600 800]/Resources<</Font<</F 3 0 R>>>>/Count {count}/Kids[{}]>>",
-            (0..count).map(|n| format!("{} 0 R ", 4 + 2 * n)).collect::<String>()
-        ),
-        "<</Type/Font/Subtype/Type1/BaseFont/Courier>>".to_owned(),
-    ];
-    for page in 0..count {
-        let line = |n: usize| {
-            format!(
-                "BT /F 10 Tf 50 {} Td (Line {n} of page {page}, which is as long as a line of a book is.) Tj ET\n",
-                740 - 14 * n
-            )
-        };
-        let content: String = (0..45).map(line).collect();
-        objects.push(format!("<</Type/Page/Parent 2 0 R/Contents {} 0 R>>", 5 + 2 * page));
-        objects.push(format!("<</Length {}>>stream\n{content}endstream", content.len()));
-    }
-    let mut file = "%PDF-1.4\n".to_owned();
-    let mut places = String::new();
-    for (number, object) in objects.iter().enumerate() {
-        places.push_str(&format!("{:010} 00000 n \n", file.len()));
-        file.push_str(&format!("{} 0 obj\n{object}\nendobj\n", number + 1));
-    }
-    let (size, at) = (objects.len() + 1, file.len());
-    file.push_str(&format!(
-        "xref\n0 {size}\n0000000000 65535 f \n{places}trailer\n<</Size {size}/Root 1 0 R>>\nstartxref\n{at}\n%%EOF\n"
-    ));
-    file.into_bytes()
-}
-
 #[test]
 fn many_pages_are_read_to_the_last() {
-    // How long a thousand take is measured in `eval/results/pdf.md`; without optimisation that is some ten times longer.
-    let count = if cfg!(debug_assertions) { 150 } else { 1000 };
-    let file = pages(count);
-    let start = Instant::now();
-    let document = parse(&file, &options(None)).expect("a document");
-    eprintln!("{count} pages, {} bytes, {} chunks, {:?}", file.len(), document.chunks.len(), start.elapsed());
+    // A thousand are read by the engine's tests, within a worker's memory.
+    let count = 150;
+    let document = parse(&paper::pdf(count, paper::LINES), &options(None)).expect("a document");
+    let lines = (1..=count).flat_map(|page| (1..=paper::LINES).map(move |n| paper::line(page, n)));
+    let words: Vec<String> = lines.flat_map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>()).collect();
+    assert!(document.text.split_whitespace().eq(words.iter()), "other words than were written");
     assert_eq!(document.chunks.last().and_then(|chunk| chunk.pages).map(|(_, last)| last as usize), Some(count));
 }
 

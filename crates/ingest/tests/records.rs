@@ -167,3 +167,57 @@ fn a_key_that_is_too_long_fails_and_pages_stay_small() {
     .expect("listing");
     assert!((1 << 20..5 << 20).contains(&largest), "{largest}");
 }
+
+#[test]
+fn what_goes_with_every_chunk_or_into_an_index_is_bounded_however_it_came() {
+    let options = SourceOptions::defaults(SourceKind::Transcript);
+    let none = serde_json::Map::new();
+    let parse =
+        |kind, content: &str| rag_ingest::parse_inline(kind, &options, "u", content.as_bytes(), &none, &COUNTER);
+    let long = "k".repeat(2049);
+    let recording = format!("{{\"id\": \"{long}\", \"segments\": [{{\"text\": \"hi\"}}]}}");
+    for (kind, content) in [
+        (SourceKind::Transcript, recording.as_str()),
+        (SourceKind::Jsonl, &format!("{{\"id\": \"{long}\", \"text\": \"x\"}}")),
+        (SourceKind::Forum, &format!("{{\"id\": \"{long}\", \"question\": \"x\"}}")),
+        (SourceKind::Issues, &format!("{{\"id\": \"{long}\", \"title\": \"x\"}}")),
+    ] {
+        let error = parse(kind, content).expect_err(kind.name()).error;
+        assert_eq!(
+            (error.kind, error.message.as_str()),
+            (Kind::LimitExceeded, "key of 2049 bytes is longer than 2048")
+        );
+    }
+    for (length, kept) in [(100, true), (101, false)] {
+        let language = "l".repeat(length);
+        for (kind, content) in [
+            (SourceKind::Markdown, format!("---\nlanguage: {language}\n---\ntext\n")),
+            (SourceKind::Jsonl, format!("{{\"language\": \"{language}\", \"text\": \"x\"}}")),
+            (SourceKind::Transcript, format!("WEBVTT\nLanguage: {language}\n\n00:01.000 --> 00:02.000\nhi\n")),
+            (SourceKind::Transcript, format!("{{\"language\": \"{language}\", \"segments\": [{{\"text\": \"hi\"}}]}}")),
+        ] {
+            let document = parse(kind, &content).expect("a document");
+            assert_eq!(document.language.is_some(), kept, "{content}");
+            assert_eq!(document.metadata.get("language").is_some(), !kept, "{content}");
+        }
+    }
+}
+
+#[test]
+fn records_in_utf_16_are_refused_as_what_they_are() {
+    for (name, kind, text) in [
+        ("a.csv", SourceKind::Jsonl, "id,text\n1,a\n"),
+        ("a.tsv", SourceKind::Jsonl, "id\ttext\n1\ta\n"),
+        ("a.jsonl", SourceKind::Jsonl, "{\"text\": \"a\"}\n"),
+        ("a.json", SourceKind::Forum, "[{\"question\": \"a\"}]"),
+    ] {
+        for bytes in [u16::to_le_bytes, u16::to_be_bytes] {
+            let content: Vec<u8> = format!("\u{FEFF}{text}").encode_utf16().flat_map(bytes).collect();
+            let (_dir, file) = write(name, &content);
+            let error = list(&support::spec(kind, &file, &json!({}))).expect_err(name);
+            let message = format!("records of \"{name}\" are in UTF-16, which is not supported");
+            assert_eq!((error.kind, error.message), (Kind::Unsupported, message));
+            assert!(error.hint.is_some_and(|hint| hint.contains("UTF-8")));
+        }
+    }
+}

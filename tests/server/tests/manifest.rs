@@ -7,7 +7,7 @@
 
 use postgres::Client;
 use rag_core::provenance::ContentHash;
-use rag_server_tests::{Cluster, Failure, TestResult, data, standin, with_cluster};
+use rag_server_tests::{Cluster, Failure, TestResult, data, project, standin, with_cluster};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -147,6 +147,10 @@ impl Reader<'_> {
         assert_eq!((counts[1], row.get::<_, i64>(5)), (items.len() as i64, failed), "{name}");
         assert_eq!(counts[2], counts[1] - failed, "{name}: what did not fail is a document");
         assert!(counts[0] >= counts[1], "{name}: {counts:?}");
+        for (view, count) in [("rag.documents", counts[2]), ("rag.chunks", counts[3])] {
+            let sql = format!("SELECT count(*) FROM {view} WHERE source = $1");
+            assert_eq!(self.client.query_one(&sql, &[&name])?.get::<_, i64>(0), count, "{name}: {view}");
+        }
         Ok(Synced { name: name.to_owned(), items, counts })
     }
 
@@ -185,7 +189,47 @@ fn name_of(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
 }
 
-/// Every Markdown file of the folder: its headings, by another parser, are each in a chunk that says so by its lines.
+/// A text without white space: where a line goes on in the next chunk, what was between is in neither.
+fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+/// Bytes of a paragraph, a fence, a table or a row of one that surely fit into a chunk, and so stay in one.
+const SMALL: usize = 150;
+
+/// The lines of a file but for its front matter are all in chunks, which say so by their lines; what is small of the blocks that
+/// another parser found is whole in one. Returns how many of those there are.
+fn texts(uri: &str, text: &str, blocks: &Value, chunks: &[(String, i32, i32)]) -> usize {
+    let lines: Vec<&str> = text.lines().collect();
+    let front = blocks["front_matter"].as_u64().unwrap_or(0) as usize;
+    assert!(chunks.iter().all(|(_, first, _)| *first as usize > front), "{uri}: front matter in a chunk");
+    let at = |from: usize, to: usize| {
+        let on = move |(_, first, last): &&(String, i32, i32)| *first as usize <= from && to <= *last as usize;
+        chunks.iter().filter(on).map(|(content, ..)| squeezed(content))
+    };
+    for (index, line) in lines.iter().enumerate().skip(front) {
+        let said: String = at(index + 1, index + 1).collect();
+        assert!(said.contains(&squeezed(line)), "{uri}:{}: no chunk has {line:?}", index + 1);
+    }
+    let mut whole = 0;
+    for kind in ["paragraphs", "fences", "tables"] {
+        let ranges = blocks[kind].as_array().into_iter().flatten();
+        let ranges = ranges.filter_map(|range| Some((range[0].as_u64()? as usize, range[1].as_u64()? as usize)));
+        let rows = |(from, to): (usize, usize)| (from..=to).map(|row| (row, row)).filter(|_| kind == "tables");
+        for (from, to) in ranges.flat_map(|range| rows(range).chain([range])) {
+            let block = lines[from - 1..to].join("\n");
+            if block.len() <= SMALL {
+                let holds = |chunk: String| chunk.contains(&squeezed(&block));
+                assert!(at(from, to).any(holds), "{uri}:{from}: not in one chunk: {block:?}");
+                whole += 1;
+            }
+        }
+    }
+    whole
+}
+
+/// Every Markdown file of the folder: its headings, by another parser, are each in a chunk that says so by its lines, and so is
+/// its text.
 fn markdown(reader: &mut Reader<'_>, folder: &Path, rows: &[&Row]) -> TestResult {
     let synced = reader.sync("md", "markdown", "md", &json!({}))?;
     assert_eq!(
@@ -198,11 +242,19 @@ fn markdown(reader: &mut Reader<'_>, folder: &Path, rows: &[&Row]) -> TestResult
         let value: Value = serde_json::from_str(line).map_err(|e| Failure::new(e.to_string()))?;
         headings.insert(value["file"].as_str().unwrap_or_default().to_owned(), value["headings"].clone());
     }
+    let oracle = std::fs::read_to_string(project().join("eval/oracle/blocks.jsonl"))?;
+    let blocks =
+        oracle.lines().map(|line| serde_json::from_str::<Value>(line).map_err(|e| Failure::new(e.to_string())));
+    let blocks = blocks.collect::<TestResult<Vec<_>>>()?;
+    let mut whole = 0;
     for row in rows {
         let uri = name_of(&row.file);
         reader.stored(&synced, uri, row)?;
         let chunks = reader.chunks("md", uri)?;
         assert!(!chunks.is_empty(), "{uri}");
+        let blocks = blocks.iter().find(|blocks| blocks["file"] == uri);
+        let blocks = blocks.ok_or_else(|| Failure::new(format!("no blocks of {uri}")))?;
+        whole += texts(uri, &std::fs::read_to_string(folder.join(&row.file))?, blocks, &chunks);
         let told = headings
             .get(&row.file)
             .and_then(Value::as_array)
@@ -216,6 +268,7 @@ fn markdown(reader: &mut Reader<'_>, folder: &Path, rows: &[&Row]) -> TestResult
             assert!(chunks.iter().any(holds) || text.is_empty(), "{uri}:{line}: no chunk has {text:?}");
         }
     }
+    assert!(whole > 500, "{whole} blocks");
     let without_lines = |chunks: Vec<(String, i32, i32)>| chunks.into_iter().map(|chunk| chunk.0).collect::<Vec<_>>();
     for row in rows.iter().filter(|row| row.what.starts_with("same chunks as")) {
         let twin = row.what.split(' ').nth(3).ok_or_else(|| Failure::new("no twin is named"))?;

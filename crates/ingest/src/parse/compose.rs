@@ -83,11 +83,12 @@ impl Composer {
 
     /// Code between fences.
     pub fn code(&mut self, language: &str, code: &str) {
-        let code = code.trim_end();
+        // References to characters can say what no text holds.
+        let code = code.trim_end().replace("\r\n", "\n").replace('\r', "\n").replace('\0', "\u{FFFD}");
         if code.trim().is_empty() {
             return;
         }
-        let fence = "`".repeat(longest_run(code).max(2) + 1);
+        let fence = "`".repeat(longest_run(&code).max(2) + 1);
         self.begin();
         self.line(&format!("{fence}{language}"));
         code.split('\n').for_each(|line| self.line(line));

@@ -7,7 +7,7 @@
 //! names (title, language, time of publication) mean the same in front matter, in a record and in metadata given by the caller.
 
 use super::Parsed;
-use crate::text::{map_without_nul, without_nul};
+use crate::text::{storable_map, without_nul};
 use serde_json::{Map, Value};
 use std::ops::Range;
 use time::format_description::well_known::Rfc3339;
@@ -34,7 +34,7 @@ pub fn front_matter(text: &str) -> (Map<String, Value>, Range<usize>) {
         serde_saphyr::from_str_with_options::<Map<String, Value>>(inside, yaml_1_2()).ok()
     };
     match parsed {
-        Some(table) => (map_without_nul(table), rest..text.len()),
+        Some(table) => (storable_map(table), rest..text.len()),
         None => (Map::new(), whole),
     }
 }
@@ -89,7 +89,7 @@ fn toml_times(table: Map<String, Value>) -> Map<String, Value> {
 ///
 /// A value that cannot be used (a date that is none) stays in the metadata under its own name.
 pub fn describe(parsed: &mut Parsed, table: Map<String, Value>) {
-    let mut table = map_without_nul(table);
+    let mut table = storable_map(table);
     if let Some(title) = take_text(&mut table, &["title"]) {
         parsed.title = Some(short(&title));
     }

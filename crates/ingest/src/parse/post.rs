@@ -8,7 +8,7 @@
 
 use super::metadata::{rfc3339, scalar, short};
 use super::{Parsed, Part, Structure, html, markdown};
-use crate::text::{map_without_nul, repair, value_without_nul, without_nul};
+use crate::text::{repair, storable_map, storable_value, without_nul};
 use rag_core::document::Facts;
 use rag_core::error::{Error, Kind, Result};
 use serde_json::{Map, Value};
@@ -164,7 +164,7 @@ pub fn note(metadata: &mut Object, name: &str, value: Option<impl Into<Value>>) 
         Some(Value::Number(number)) if number.as_str().len() > MAX_DIGITS => return,
         Some(value) => value,
     };
-    metadata.insert(name.to_owned(), value_without_nul(value));
+    metadata.insert(name.to_owned(), storable_value(value));
 }
 
 /// What goes with an answer to `text`: all of it, or its first sentences.
@@ -225,7 +225,7 @@ pub fn assemble(posts: Vec<Post>, parsed: &mut Parsed) -> Result<()> {
             context: post.context.clone().map(|context| repair(context.as_bytes()).text),
             header: post.context.map(|context| repair(context.as_bytes()).text),
             facts: Facts { speaker: post.speaker, ..Facts::default() },
-            metadata: map_without_nul(post.metadata),
+            metadata: storable_map(post.metadata),
         });
     }
     for part in &mut parts {

@@ -11,7 +11,7 @@
 
 use super::metadata::{self, rfc3339, scalar};
 use super::{Parsed, plain, post};
-use crate::text::{map_without_nul, repair};
+use crate::text::{repair, storable_map};
 use rag_core::error::{Error, Kind, Result};
 use rag_core::source::{FieldMap, SourceOptions};
 use serde_json::value::RawValue;
@@ -131,7 +131,7 @@ pub fn parse(bytes: &[u8], fields: &FieldMap) -> Result<Record> {
         text,
         language: filled(language),
         published_at,
-        metadata: map_without_nul(flatten(object)),
+        metadata: storable_map(flatten(object)),
         repaired_bytes: line.repaired_bytes,
     })
 }

@@ -15,6 +15,7 @@ use super::file::unreadable;
 use super::layout::{Found, Layout, Reader};
 use super::rows::Rows;
 use super::{Pages, Source, within_limit};
+use crate::document::check_key;
 use crate::parse::{record, transcript};
 use rag_core::error::{Error, Kind, Result};
 use rag_core::provenance::ContentHash;
@@ -25,10 +26,6 @@ use std::path::Path;
 
 /// Bytes that are read at once, and looked at to learn the layout.
 const BUFFER: usize = 1 << 18;
-
-/// Longest key in bytes. A key is part of an index entry, which the database bounds, and of every message about its
-/// record; a longer one is text in the wrong field.
-const MAX_KEY: usize = 2048;
 
 /// Records of a source.
 pub struct Records<'a> {
@@ -67,14 +64,11 @@ impl<'a> Records<'a> {
             _ => record::key_only(bytes, fields),
         };
         let uri = match key {
-            Ok(Some(id)) if id.len() > MAX_KEY => {
-                let message = format!("key of {} bytes is longer than {MAX_KEY}", id.len());
-                let error = Error::new(Kind::LimitExceeded, message).with_hint(
-                    "Name the field with the key in the source's options: {\"fields\": {\"external_id\": \"...\"}}.",
-                );
-                return fail(&by_number, error);
-            }
-            Ok(key) => key.map_or_else(|| by_number.clone(), |id| format!("{name}#{id}")),
+            Ok(None) => by_number.clone(),
+            Ok(Some(id)) => match check_key(&id) {
+                Ok(()) => format!("{name}#{id}"),
+                Err(error) => return fail(&by_number, error),
+            },
             Err(error) => return fail(&by_number, error),
         };
         // Half a hash per record: five million of them must fit in a worker.
@@ -89,7 +83,13 @@ impl<'a> Records<'a> {
 
     /// The file from its start, and how records stand in it.
     fn open(&self) -> Result<(BufReader<cap_std::fs::File>, Layout)> {
-        look(&self.location, self.spec.kind).map_err(|e| self.failed(&e))
+        let (file, layout) = look(&self.location, self.spec.kind).map_err(|e| self.failed(&e))?;
+        // Two bytes to a character: no line, bracket or comma is where it is looked for.
+        if file.buffer().starts_with(b"\xFF\xFE") || file.buffer().starts_with(b"\xFE\xFF") {
+            let message = format!("records of \"{}\" are in UTF-16, which is not supported", self.location.name);
+            return Err(Error::unsupported(message).with_hint("Save the file as UTF-8."));
+        }
+        Ok((file, layout))
     }
 
     fn reader(

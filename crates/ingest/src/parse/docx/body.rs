@@ -62,16 +62,15 @@ impl<'d> Writer<'d> {
     /// The Markdown of all that was written, with the notes at its end.
     pub fn finish(mut self) -> String {
         self.end_items();
+        self.end_code();
+        let (footnotes, endnotes) = (notes(self.around.footnotes, "footnote"), notes(self.around.endnotes, "endnote"));
         let mut at = 0;
         // A note may refer to others.
         while let Some((end, id)) = self.notes.get(at).cloned() {
             at += 1;
-            let tree = if end { self.around.endnotes } else { self.around.footnotes };
-            let name = if end { "endnote" } else { "footnote" };
-            let note = tree.and_then(|tree| tree.all(name).find(|note| note.attribute("id") == Some(&id)));
             let mut run = Inline::default();
-            if let Some(note) = note {
-                self.inline(note, &mut run);
+            if let Some(note) = if end { &endnotes } else { &footnotes }.get(id.as_str()) {
+                self.inline(*note, &mut run);
             }
             self.out.footnote(&at.to_string(), &run.finish());
         }
@@ -263,6 +262,17 @@ impl<'d> Writer<'d> {
             self.blocks(inside);
         }
     }
+}
+
+/// Notes by their id; of two with one id the first.
+fn notes<'d>(tree: Option<&'d Tree>, name: &str) -> HashMap<&'d str, Element<'d>> {
+    let mut notes = HashMap::new();
+    for note in tree.into_iter().flat_map(|tree| tree.all(name)) {
+        if let Some(id) = note.attribute("id") {
+            notes.entry(id).or_insert(note);
+        }
+    }
+    notes
 }
 
 /// Rows of a table, without those that were deleted.

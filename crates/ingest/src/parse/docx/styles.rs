@@ -8,6 +8,9 @@
 use crate::parse::package::xml::{Element, Tree};
 use std::collections::HashMap;
 
+/// The deepest level of a list; Word has nine. Each level is indented beneath the one above.
+const MAX_LEVEL: usize = 8;
+
 /// Longest chain of styles that are based on one another.
 const MAX_CHAIN: usize = 20;
 
@@ -55,8 +58,8 @@ pub fn outline(properties: Element<'_>) -> Option<u8> {
 /// The numbering of a paragraph's properties: its list, if it names one, and level.
 pub fn numbering(properties: Element<'_>) -> Option<(Option<String>, usize)> {
     let numbering = properties.child("numPr")?;
-    let level = value(numbering, "ilvl").and_then(|level| level.parse().ok()).unwrap_or(0);
-    Some((value(numbering, "numId").map(str::to_owned), level))
+    let level = value(numbering, "ilvl").and_then(|level| level.parse::<usize>().ok()).unwrap_or(0);
+    Some((value(numbering, "numId").map(str::to_owned), level.min(MAX_LEVEL)))
 }
 
 impl Styles {
@@ -158,7 +161,7 @@ impl Numberings {
     pub fn next(&mut self, list: &str, level: usize) -> Option<u32> {
         let key = (list.to_owned(), level);
         let (numbered, start) = self.levels.get(&key).copied().unwrap_or((false, 1));
-        for deeper in level + 1..=9 {
+        for deeper in level + 1..=MAX_LEVEL {
             self.next.remove(&(list.to_owned(), deeper));
         }
         let next = self.next.entry(key).or_insert(start);

@@ -125,7 +125,7 @@ impl<'t> Renderer<'t> {
     fn code(&mut self, node: u32) {
         let mut code = String::new();
         self.verbatim(node, &mut code);
-        let code = code.replace("\r\n", "\n").replace('\r', "\n").replace('\0', "\u{FFFD}").replace('\u{a0}', " ");
+        let code = code.replace('\u{a0}', " ");
         let language = self.language(node).unwrap_or_default();
         self.out.code(&language, code.strip_prefix('\n').unwrap_or(&code));
     }

@@ -162,6 +162,11 @@ pub fn parse(bytes: &[u8]) -> Result<Tree> {
             _ => {}
         }
     }
+    // What is missing would be missing silently.
+    if builder.open.len() > 1 {
+        return Err(Error::new(Kind::BadContent, "xml is not well formed")
+            .with_detail("It ends inside of an element.".to_owned()));
+    }
     Ok(builder.tree)
 }
 
@@ -256,6 +261,7 @@ mod tests {
     fn what_is_broken_or_too_deep_is_refused() {
         let message = |xml: &str| parse(xml.as_bytes()).err().map(|e| e.message);
         assert_eq!(message("<a></b>").as_deref(), Some("xml is not well formed"));
+        assert_eq!(message("<a><b/>").as_deref(), Some("xml is not well formed"));
         assert_eq!(message(&"<a>".repeat(100_000)).as_deref(), Some("xml is nested deeper than 256"));
         assert_eq!(message("&lol;<a/>"), None);
     }

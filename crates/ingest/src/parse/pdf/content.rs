@@ -8,7 +8,7 @@
 //! lines or words.
 
 use super::bounds::Budget;
-use super::font::{Face, Fonts};
+use super::font::{Face, Fonts, readable};
 use super::info;
 use hayro_syntax::content::TypedIter;
 use hayro_syntax::content::ops::TypedInstruction;
@@ -230,7 +230,8 @@ impl<'a> Interpreter<'a, '_> {
         let is_pagination = |dict: &Dict<'_>| {
             tag.as_ref() == b"Artifact" && dict.get::<Name<'_>>("Type").is_some_and(|t| t.as_ref() == b"Pagination")
         };
-        let text = |dict: &Dict<'_>| dict.get::<PdfString<'_>>("ActualText").map(|s| info::string(s.as_bytes()));
+        let text =
+            |dict: &Dict<'_>| dict.get::<PdfString<'_>>("ActualText").map(|s| readable(&info::string(s.as_bytes())));
         let (pagination, said) = match properties {
             Object::Dict(dict) => (is_pagination(dict), text(dict)),
             Object::Name(name) => match resources.properties.get::<Dict<'_>>(name) {

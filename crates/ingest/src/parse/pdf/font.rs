@@ -144,6 +144,13 @@ fn is_nothing(text: &BfString) -> bool {
         || matches!(text, BfString::String(s) if s.is_empty())
 }
 
+/// A text that stands for glyphs, as the glyphs themselves would be read.
+pub fn readable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    text.chars().for_each(|c| push(c, &mut out));
+    out
+}
+
 /// Appends a character; a ligature or a presentation form as the letters it stands for.
 fn push(c: char, into: &mut String) {
     match c {

@@ -6,7 +6,7 @@
 //! than 99, the comma may be a dot, a SubRip text may have blank lines in it. Markup is dropped; a voice (`<v Name>`), and in
 //! either format a label (`[Name]: …`, `>> NAME: …`), is the speaker.
 
-use super::{Found, Segment, identity};
+use super::{Found, MAX_TIME, Segment, identity};
 use serde_json::Map;
 
 /// Longest label of a speaker in characters.
@@ -112,7 +112,7 @@ fn times(line: &str) -> (Option<i64>, Option<i64>) {
     (stamp(from), to.split_whitespace().next().and_then(stamp))
 }
 
-/// Milliseconds of `[hours:]minutes:seconds[.,]fraction`; negative with a minus sign.
+/// Milliseconds of `[hours:]minutes:seconds[.,]fraction`; negative with a minus sign. What is beyond any recording is no time.
 pub fn stamp(text: &str) -> Option<i64> {
     let text = text.trim().trim_start_matches('\u{FEFF}');
     let (sign, text) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
@@ -131,7 +131,8 @@ pub fn stamp(text: &str) -> Option<i64> {
     // Three digits, however many are written.
     let thousandths: String = fraction.chars().chain("000".chars()).take(3).collect();
     let milliseconds = digits(&thousandths)?;
-    seconds.checked_mul(1000)?.checked_add(milliseconds)?.checked_mul(sign)
+    let time = seconds.checked_mul(1000)?.checked_add(milliseconds)?;
+    (time <= MAX_TIME).then_some(time * sign)
 }
 
 /// Text without the markup of SubRip.

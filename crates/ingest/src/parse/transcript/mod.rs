@@ -45,6 +45,9 @@ pub struct Found {
     pub about: Map<String, Value>,
 }
 
+/// Milliseconds beyond which a time is none: a database keeps microseconds, in 64 bits.
+const MAX_TIME: i64 = 9_000_000_000_000_000;
+
 /// Bytes of an identity that count; others may be as long as the file, and segments without a begin have that of another.
 const MAX_IDENTITY: usize = 64;
 

@@ -6,7 +6,7 @@
 //! alone. Times are seconds, or text like `00:01:02.5`; under names with `ms`, and in `offsets`, milliseconds.
 
 use super::cues::{label, stamp};
-use super::{Found, Segment, identity};
+use super::{Found, MAX_TIME, Segment, identity};
 use crate::parse::metadata::{scalar, short};
 use crate::parse::post::{first, person, text_of};
 use rag_core::error::{Error, Kind, Result};
@@ -133,7 +133,7 @@ fn number(value: &Value, scale: f64) -> Option<i64> {
     };
     match plain {
         // Below 2^53 every millisecond is a double of its own.
-        Some(number) => Some((number * scale).round()).filter(|ms| ms.abs() < 9.0e15).map(|ms| ms as i64),
+        Some(number) => Some((number * scale).round()).filter(|ms| ms.abs() <= MAX_TIME as f64).map(|ms| ms as i64),
         None => stamp(value.as_str()?),
     }
 }
