@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 fn sync(client: &mut Client, name: &str) -> TestResult<[i64; 5]> {
     client.execute("CALL rag.sync($1)", &[&name])?;
@@ -145,6 +145,8 @@ fn a_repository_on_a_server_is_cloned_and_again_when_it_moves() -> TestResult {
 }
 
 static FEED: AtomicUsize = AtomicUsize::new(0);
+/// Whether the pages beneath `/doors/` are refused.
+static GUARDED: AtomicBool = AtomicBool::new(true);
 
 /// A server of a feed that drops its oldest post when it gets a new one.
 fn feed() -> TestResult<String> {
@@ -159,9 +161,10 @@ fn feed() -> TestResult<String> {
             let answer = if request.contains(&format!("if-none-match: \"f{version}\"")) {
                 "HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n".to_owned()
             } else {
+                let pages = if request.starts_with("get /guarded ") { "/doors" } else { "/posts" };
                 let post = |n: usize, word: &str| {
                     format!(
-                        "<item><title>Post {n}</title><link>/posts/{n}</link><guid>g{n}</guid><description>All about {word}.</description></item>"
+                        "<item><title>Post {n}</title><link>{pages}/{n}</link><guid>g{n}</guid><description>All about {word}.</description></item>"
                     )
                 };
                 let posts = match version {
@@ -174,9 +177,17 @@ fn feed() -> TestResult<String> {
                     "HTTP/1.1 200 OK\r\nConnection: close\r\nETag: \"f{version}\"\r\nContent-Length: {length}\r\n\r\n{body}"
                 )
             };
-            let answer = match request.starts_with("get /posts/") {
-                true => "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_owned(),
-                false => answer,
+            let page = "<article><p>All that is behind the door.</p></article>";
+            let answer = match (request.starts_with("get /posts/"), request.starts_with("get /doors/")) {
+                (true, _) => "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_owned(),
+                (_, true) if GUARDED.load(Ordering::SeqCst) => {
+                    "HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_owned()
+                }
+                (_, true) => format!(
+                    "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n{page}",
+                    page.len()
+                ),
+                _ => answer,
             };
             let _ = stream.write_all(answer.as_bytes());
         }
@@ -194,6 +205,17 @@ fn a_feed_keeps_the_posts_that_it_shows_no_more() -> TestResult {
         client.execute("SELECT rag.add_source('harbour', 'blog', $1)", &[&url])?;
         assert_eq!(sync(&mut client, "harbour")?, [2, 0, 0, 0, 0]);
         assert_eq!(sync(&mut client, "harbour")?, [0, 0, 2, 0, 0], "as it was seen");
+        // A page that was refused is asked for by each sync, and its post is the same as long as it is refused.
+        let guarded = format!("http://{address}/guarded");
+        client.execute("SELECT rag.add_source('guarded', 'blog', $1)", &[&guarded])?;
+        assert_eq!(sync(&mut client, "guarded")?, [2, 0, 0, 0, 0]);
+        assert_eq!(sync(&mut client, "guarded")?, [0, 0, 2, 0, 0]);
+        GUARDED.store(false, Ordering::SeqCst);
+        assert_eq!(sync(&mut client, "guarded")?, [0, 2, 0, 0, 0]);
+        let sql = "SELECT count(*) FROM rag.chunks WHERE source = 'guarded' AND content LIKE '%behind the door%'";
+        assert_eq!(client.query_one(sql, &[])?.get::<_, i64>(0), 2);
+        assert_eq!(sync(&mut client, "guarded")?, [0, 0, 2, 0, 0]);
+        client.execute("SELECT rag.drop_source('guarded')", &[])?;
         // As it was seen, and yet its posts are to be read with other options.
         client.execute("SELECT rag.alter_source('harbour', options => $1)", &[&json!({"chunk_tokens": 100})])?;
         assert_eq!(sync(&mut client, "harbour")?, [0, 2, 0, 0, 0]);
@@ -204,7 +226,7 @@ fn a_feed_keeps_the_posts_that_it_shows_no_more() -> TestResult {
         assert_eq!(posts.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["g1", "g2", "g3"]);
         assert!(posts.iter().all(|(_, why)| why.ends_with(" was answered by status 404")), "{posts:?}");
         let row = client.query_one("SELECT uri, title FROM rag.search('anchors', 1, mode => 'bm25')", &[])?;
-        assert_eq!(row.get::<_, String>(0), format!("http://{address}/posts/1"));
+        assert_eq!(row.get::<_, String>(0), format!("http://{address}/posts/1#g1"));
         assert_eq!(row.get::<_, Option<String>>(1).as_deref(), Some("Post 1"));
         // Another feed takes its place, and its posts go.
         let other = format!("http://{address}/other");
