@@ -20,9 +20,9 @@ HOST=$(rustc -vV | sed -n 's/^host: //p')
 
 # Targets, and the bytes that an input may have.
 declare -A LENGTH=([markdown]=16384 [html]=16384 [pdf]=65536 [archive]=65536 [code]=16384 [transcript]=8192
-  [package]=16384 [records]=16384 [config]=16384)
+  [package]=16384 [records]=16384 [feed]=16384 [config]=16384)
 targets=("$@")
-[ $# -gt 0 ] || targets=(markdown html pdf archive code transcript package records config)
+[ $# -gt 0 ] || targets=(markdown html pdf archive code transcript package records feed config)
 for target in "${targets[@]}"; do
   [ -n "${LENGTH[$target]:-}" ] || die "no such fuzz target: \"$target\"" "There are: ${!LENGTH[*]}."
 done
@@ -87,17 +87,24 @@ seeds_records() {
   for file in tests/fixtures/issues/*; do seed records "$file" f; done
   seed records tests/fixtures/transcript/meetings.jsonl g
 }
+seeds_feed() {
+  local file
+  for file in tests/fixtures/feed/* tests/fixtures/hostile/*.rss; do
+    case $file in *.json) seed feed "$file" b ;; *) seed feed "$file" a ;; esac
+  done
+}
 seeds_config() { seed_by config "yaml toml json cfg properties conf" tests/fixtures/config/* Cargo.toml; }
 
 # --- Build and run ---------------------------------------------------------------------------------------
 
 # The compiler is the stable one: RUSTC_BOOTSTRAP lets it take the flags of a sanitizer. C code (tree-sitter's
-# grammars, libgit2) gets the same sanitizer from the C compiler; libFuzzer itself is C++ and must not.
+# grammars, libgit2) gets the same sanitizer from the C compiler, and little optimisation, which takes minutes for tables;
+# libFuzzer itself is C++ and must not.
 build() {
   local flags=(-Zsanitizer=address -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
     -Cllvm-args=-sanitizer-coverage-trace-compares -Cforce-frame-pointers=yes)
-  env RUSTC_BOOTSTRAP=1 RUSTFLAGS="${flags[*]}" "CFLAGS_${HOST//-/_}=-fsanitize=address -fno-omit-frame-pointer -g1" \
+  env RUSTC_BOOTSTRAP=1 RUSTFLAGS="${flags[*]}" "CFLAGS_${HOST//-/_}=-fsanitize=address -fno-omit-frame-pointer -g1 -O1" \
     cargo build --release --locked --manifest-path fuzz/Cargo.toml --target "$HOST" --target-dir "$OUT/build"
 }
 

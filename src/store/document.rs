@@ -10,6 +10,7 @@ use rag_core::provenance::ContentHash;
 use rag_core::source::Seen;
 use rag_core::{Error, Result};
 use serde_json::Value;
+use std::collections::HashSet;
 
 /// A document's row after it was written.
 #[derive(Debug, Clone)]
@@ -73,6 +74,24 @@ pub fn upsert(
     spi::write(sql, &args, |row| Ok(Written { id: row.get(1)?, new: row.get(2)?, acl: row.optional(3)? }))?
         .pop()
         .ok_or_else(|| Error::internal("no document was written"))
+}
+
+/// URIs of those of some documents that are stored as they were read, with the same options and label.
+pub fn as_read<'d>(
+    source_id: i64,
+    read: impl Iterator<Item = &'d Document>,
+    options_sha256: &[u8],
+    acl: Option<&str>,
+) -> Result<HashSet<String>> {
+    let (uris, hashes): (Vec<String>, Vec<Vec<u8>>) =
+        read.map(|document| (document.uri.clone(), document.content_sha256.0.to_vec())).unzip();
+    let sql = "SELECT d.uri FROM ROWS FROM (unnest($2::text[]), unnest($3::bytea[])) AS r (uri, content_sha256)
+                 JOIN rag.document d ON d.source_id = $1 AND d.uri = r.uri AND d.current
+                WHERE d.content_sha256 = r.content_sha256 AND d.options_sha256 = $4
+                  AND d.acl IS NOT DISTINCT FROM $5";
+    let args =
+        [source_id.into(), uris.into(), hashes.into(), options_sha256.to_vec().into(), acl.map(str::to_owned).into()];
+    Ok(spi::select(sql, &args, |row| row.get(1))?.into_iter().collect())
 }
 
 /// What is known of the current version of a page, for asking whether it changed.

@@ -223,10 +223,11 @@ pub fn settled(id: i64) -> Result<i64> {
 }
 
 /// Adds what a batch came to. Returns how many items are settled, of how many.
-pub fn advance(run: Run, new: i32, modified: i32, failed: i32) -> Result<(i64, i64)> {
-    let sql = "UPDATE rag.sync SET new = new + $2, modified = modified + $3, failed = failed + $4 WHERE id = $1
+pub fn advance(run: Run, new: i32, modified: i32, unchanged: i32, failed: i32) -> Result<(i64, i64)> {
+    let sql = "UPDATE rag.sync SET new = new + $2, modified = modified + $3, unchanged = unchanged + $4,
+                      failed = failed + $5 WHERE id = $1
             RETURNING (new + modified + unchanged + failed)::bigint, total";
-    let args = [run.id.into(), new.into(), modified.into(), failed.into()];
+    let args = [run.id.into(), new.into(), modified.into(), unchanged.into(), failed.into()];
     let found = spi::write(sql, &args, |row| Ok((row.get(1)?, row.get(2)?)))?.pop();
     found.ok_or_else(|| Error::internal(format!("sync {} vanished", run.id)))
 }

@@ -136,6 +136,17 @@ pub fn batch(run_id: i64, embed: bool, allowed: Allowed, waits: Waits) -> Result
     let (source_of, acl) = (&source, Some(source.acl.as_deref().unwrap_or_default()));
     let task =
         ingest::Task { source: source_of, collection: &collection, options: &options, fingerprint, acl, embed, waits };
+    // A page that a post links to may be refused again: then the post is as it is stored.
+    let stored = read.iter().flatten().map(|document| &**document);
+    let stored = document::as_read(source.id, stored, &fingerprint.0, source.acl.as_deref())?;
+    let (same, others): (Vec<_>, Vec<_>) = pending
+        .iter()
+        .zip(read)
+        .partition(|(_, read)| read.as_ref().is_ok_and(|document| stored.contains(&document.uri)));
+    for (pending, _) in &same {
+        runs::settle(run, pending.ordinal, "unchanged", None)?;
+    }
+    let (pending, read): (Vec<_>, Vec<_>) = others.into_iter().unzip();
     let (mut new, mut modified, mut failed) = (0, 0, 0);
     for (pending, stored) in pending.iter().zip(task.store_all(read)?) {
         let (state, count, error) = match stored {
@@ -146,7 +157,7 @@ pub fn batch(run_id: i64, embed: bool, allowed: Allowed, waits: Waits) -> Result
         *count += 1;
         runs::settle(run, pending.ordinal, state, error.as_deref())?;
     }
-    let (done, all) = runs::advance(run, new, modified, failed)?;
+    let (done, all) = runs::advance(run, new, modified, same.len() as i32, failed)?;
     if done < all {
         error::notice(format!("sync of \"{}\": {done} of {all} documents", source.name));
     }

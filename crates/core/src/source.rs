@@ -67,6 +67,8 @@ pub enum Place {
     Entry {
         /// Location of the feed.
         feed: String,
+        /// When the feed was asked for that the post was seen in, in milliseconds since 1970.
+        listed: u64,
         /// ETag with which the feed was served when it was seen there.
         etag: Option<String>,
         /// Time of the last change with which the feed was served.

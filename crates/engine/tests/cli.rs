@@ -86,14 +86,26 @@ fn the_same_file_prints_the_same_bytes() {
 #[test]
 fn files_of_many_documents_print_a_line_for_each() {
     for (name, kind, good, bad) in [
-        ("csv/notes.csv", "jsonl", 4, 2),
-        ("forum/threads.json", "forum", 2, 2),
-        ("issues/gitlab.jsonl", "issues", 2, 0),
-        ("transcript/meetings.jsonl", "transcript", 2, 0),
-        ("archive/plain.zip", "zip", 8, 0),
-        ("docs", "markdown", 2, 0),
+        ("csv/notes.csv", Some("jsonl"), 4, 2),
+        ("forum/threads.json", Some("forum"), 2, 2),
+        ("issues/gitlab.jsonl", Some("issues"), 2, 0),
+        ("transcript/meetings.jsonl", Some("transcript"), 2, 0),
+        ("archive/plain.zip", Some("zip"), 8, 0),
+        ("docs", Some("markdown"), 2, 0),
+        // Told by their names and what is in them.
+        ("csv/notes.csv", None, 4, 2),
+        ("csv/notes-semicolon.csv", None, 2, 0),
+        ("csv/notes.tsv", None, 2, 0),
+        ("feed/tides.rss", None, 3, 0),
+        ("feed/lamps.atom", None, 2, 0),
+        ("feed/ropes.rdf", None, 2, 0),
+        ("feed/sails.json", None, 3, 0),
     ] {
-        let output = run(&["parse", "--words", "--kind", kind, &fixture(name)]);
+        let file = fixture(name);
+        let mut arguments = vec!["parse", "--words"];
+        arguments.extend(kind.iter().flat_map(|kind| ["--kind", kind]));
+        arguments.push(&file);
+        let output = run(&arguments);
         assert_eq!(output.status.success(), bad == 0, "{name}");
         let text = std::str::from_utf8(&output.stdout).expect("UTF-8");
         let documents = text.lines().map(|line| serde_json::from_str(line).expect("JSON"));
@@ -102,6 +114,22 @@ fn files_of_many_documents_print_a_line_for_each() {
         let complaints = String::from_utf8_lossy(&output.stderr);
         let summary = format!("{bad} documents could not be read");
         assert!(bad == 0 || complaints.contains(&summary), "{name}: {complaints}");
+    }
+}
+
+#[test]
+fn a_configuration_is_not_taken_for_a_feed() {
+    let folder = tempfile::tempdir().expect("folder");
+    for (name, text, media_type) in [
+        ("a.json", r#"{"version": "1.1", "title": "t", "items": []}"#, "application/json"),
+        ("a.xml", "<project><item>a</item></project>", "text/plain"),
+        ("a.csv.md", "# A\n", "text/markdown"),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("file");
+        let documents = lines(&run(&["parse", "--words", &path.to_string_lossy()]));
+        assert_eq!(documents.len(), 1, "{name}");
+        assert_eq!(documents[0]["media_type"], media_type, "{name}");
     }
 }
 

@@ -147,6 +147,13 @@ pub fn parse_inline(
 
 /// The kind of source that some content alone would be, for a command line that was given a file and no kind.
 pub fn detect_kind(path_or_uri: &str, content: &[u8]) -> SourceKind {
+    // A name that a source of this kind would be read as a feed by, and what is in one: an Atom feed may look like a page.
+    if rag_core::source::is_feed(SourceKind::Blog, path_or_uri) && source::is_feed(content) {
+        return SourceKind::Blog;
+    }
+    if source::is_rows(path_or_uri) {
+        return SourceKind::Jsonl;
+    }
     match Format::detect(path_or_uri, content) {
         // Packages that are archives as well.
         format @ (Format::Docx | Format::Epub) => format.kind(),

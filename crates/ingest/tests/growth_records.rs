@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! The time of reading transcripts, posts and records grows with their size; see [`linear`].
+//! The time of reading transcripts, posts, records and feeds grows with their size; see [`linear`].
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may")]
 
 mod invariants;
@@ -144,4 +144,87 @@ fn files_of_records() {
             grows(name, MEGABYTE / 4, &read, &|size| format!("text\n{}", unit.repeat(size / unit.len())));
         }
     }
+}
+
+#[test]
+fn feeds() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let read = |name: &'static str| {
+        let path = dir.path().join(name);
+        let spec = SourceSpec {
+            kind: SourceKind::Blog,
+            location: path.to_str().expect("UTF-8").to_owned(),
+            options: SourceOptions::defaults(SourceKind::Blog),
+            allowed_paths: vec![dir.path().to_str().expect("UTF-8").to_owned()],
+            allowed_hosts: Vec::new(),
+            seen: None,
+        };
+        move |text: &str| {
+            std::fs::write(&path, text).expect("a file");
+            let mut items = Vec::new();
+            let listed = rag_ingest::list(&spec, &mut |more, _| {
+                items.extend(more);
+                Ok(())
+            });
+            let read = |item| rag_ingest::read(&spec, item, &linear::COUNTER);
+            let _either = (listed, items.iter().map(read).filter(Result::is_ok).count());
+        }
+    };
+    let xml = read("a.xml");
+    for begin in
+        ["<rss version='2.0'><channel>", "<feed xmlns='http://www.w3.org/2005/Atom'>", "<RDF><item><link>a</link>"]
+    {
+        for unit in [
+            "<item>",
+            "<item/>",
+            "<item><guid>1</guid></item>",
+            "<entry/>",
+            "<entry><id>1</id><link href='a'/></entry>",
+            "<title>a</title>",
+            "<author>",
+            "<author>a@b.cc\u{e9}</author>",
+            "<author><name>a</name></author>",
+            "<link href='a'/>",
+            "<category term='a'/>",
+            "<a xmlns='b'/>",
+            "<a xml:base='b'/>",
+            "<a b='c' d='e'/>",
+            "&a;",
+            "&#1;",
+            "&lt;",
+            "<!-- -->",
+            "<![CDATA[a]]>",
+            "<?a?>",
+            "a@",
+            "@\u{e9}",
+        ] {
+            grows("a feed in XML", MEGABYTE / 4, &xml, &|size| format!("{begin}{}", unit.repeat(size / unit.len())));
+        }
+    }
+    let many =
+        |size: usize, what: &str| (0..size / what.len()).map(|n| what.replace('#', &n.to_string())).collect::<String>();
+    let channel = |size: usize, inside: &str| {
+        format!(
+            "<rss version='2.0'><channel>{inside}{}</channel></rss>",
+            many(size, "<item><guid>#</guid><title>t</title></item>")
+        )
+    };
+    grows("posts", MEGABYTE / 4, &xml, &|size| channel(size, ""));
+    grows("a long title of many posts", MEGABYTE / 4, &xml, &|size| {
+        channel(size / 2, &format!("<title>{}</title>", "n ".repeat(size / 4)))
+    });
+    grows("a long name in an author", MEGABYTE / 4, &xml, &|size| {
+        channel(10, &format!("<item><author>{}</author></item>", "a@b.cc\u{e9}".repeat(size / 8)))
+    });
+    let json = read("a.json");
+    let feed = |about: &str, items: &str| {
+        format!("{{\"version\":\"https://jsonfeed.org/version/1\",\"title\":\"t\"{about},\"items\":[{items}{{}}]}}")
+    };
+    for unit in ["{},", "{\"id\":\"1\"},", "{\"id\":1},", "{\"tags\":[\"a\"]},", "[", "{\"items\":"] {
+        grows("a feed in JSON", MEGABYTE / 4, &json, &|size| feed("", &unit.repeat(size / unit.len())));
+    }
+    grows("a long author of many posts", MEGABYTE / 4, &json, &|size| {
+        let about = format!(",\"authors\":[{{\"name\":\"{}\"}}]", "n".repeat(size / 2));
+        feed(&about, &many(size / 2, "{\"id\":\"#\"},"))
+    });
 }

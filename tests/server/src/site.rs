@@ -17,6 +17,8 @@ pub struct Page {
     pub etag: String,
     /// Its content.
     pub body: String,
+    /// Whether it is kept from whoever asks.
+    pub forbidden: bool,
 }
 
 /// An answer that was given.
@@ -51,8 +53,9 @@ impl Site {
                 let seen = |etag: &str| request.to_lowercase().contains(&format!("if-none-match: \"{etag}\""));
                 let (status, more) = match at(&path) {
                     None => ("404 Not Found", "Content-Length: 0\r\n\r\n".to_owned()),
+                    Some(page) if page.forbidden => ("403 Forbidden", "Content-Length: 0\r\n\r\n".to_owned()),
                     Some(page) if seen(&page.etag) => ("304 Not Modified", "\r\n".to_owned()),
-                    Some(Page { etag, body }) => {
+                    Some(Page { etag, body, .. }) => {
                         ("200 OK", format!("ETag: \"{etag}\"\r\nContent-Length: {}\r\n\r\n{body}", body.len()))
                     }
                 };

@@ -13,7 +13,7 @@ use serde_json::json;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 fn sync(client: &mut Client, name: &str) -> TestResult<[i64; 5]> {
     client.execute("CALL rag.sync($1)", &[&name])?;
@@ -144,33 +144,50 @@ fn a_repository_on_a_server_is_cloned_and_again_when_it_moves() -> TestResult {
     })
 }
 
-/// A feed that drops its oldest post when it gets a new one; of a version that the test raises.
-fn feed(path: &str, version: usize) -> Option<Page> {
+/// A feed that drops its oldest post when it gets a new one, of a version that the test raises; its pages are not there.
+/// Beneath `/guarded` is another, whose pages are kept from us until the test opens them.
+fn feed(path: &str, version: usize, open: bool) -> Option<Page> {
+    let pages = if path == "/guarded" { "/doors" } else { "/posts" };
     let post = |n: usize, word: &str| {
         format!(
-            "<item><title>Post {n}</title><link>/posts/{n}</link><guid>g{n}</guid><description>All about {word}.</description></item>"
+            "<item><title>Post {n}</title><link>{pages}/{n}</link><guid>g{n}</guid><description>All about {word}.</description></item>"
         )
     };
     let posts = match version {
         0 => post(1, "anchors") + &post(2, "beacons"),
         _ => post(2, "beacons") + &post(3, "capstans"),
     };
-    let body = format!("<rss version=\"2.0\"><channel><title>Harbour</title>{posts}</channel></rss>");
-    (!path.starts_with("/posts/")).then(|| Page { etag: format!("f{version}"), body })
+    let body = match path.starts_with("/doors/") {
+        true => "<article><p>All that is behind the door.</p></article>".to_owned(),
+        false => format!("<rss version=\"2.0\"><channel><title>Harbour</title>{posts}</channel></rss>"),
+    };
+    let page = Page { etag: format!("f{version}"), forbidden: path.starts_with("/doors/") && !open, body };
+    (!path.starts_with("/posts/")).then_some(page)
 }
 
 #[test]
 fn a_feed_keeps_the_posts_that_it_shows_no_more() -> TestResult {
     with_cluster(&[], |cluster| {
-        let version = Arc::new(AtomicUsize::new(0));
-        let served = version.clone();
-        let site = Site::start(move |path| feed(path, served.load(Ordering::SeqCst)))?;
+        let (version, open) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let (served, opened) = (version.clone(), open.clone());
+        let site = Site::start(move |path| feed(path, served.load(Ordering::SeqCst), opened.load(Ordering::SeqCst)))?;
         let url = site.url("/feed");
         let mut client = cluster.connect()?;
         client.batch_execute(&format!("SET pg_rag.allowed_hosts = '{}'", site.address))?;
         client.execute("SELECT rag.add_source('harbour', 'blog', $1)", &[&url])?;
         assert_eq!(sync(&mut client, "harbour")?, [2, 0, 0, 0, 0]);
         assert_eq!(sync(&mut client, "harbour")?, [0, 0, 2, 0, 0], "as it was seen");
+        // A page that was refused is asked for by each sync, and its post is the same as long as it is refused.
+        let guarded = site.url("/guarded");
+        client.execute("SELECT rag.add_source('guarded', 'blog', $1)", &[&guarded])?;
+        assert_eq!(sync(&mut client, "guarded")?, [2, 0, 0, 0, 0]);
+        assert_eq!(sync(&mut client, "guarded")?, [0, 0, 2, 0, 0]);
+        open.store(true, Ordering::SeqCst);
+        assert_eq!(sync(&mut client, "guarded")?, [0, 2, 0, 0, 0]);
+        let sql = "SELECT count(*) FROM rag.chunks WHERE source = 'guarded' AND content LIKE '%behind the door%'";
+        assert_eq!(client.query_one(sql, &[])?.get::<_, i64>(0), 2);
+        assert_eq!(sync(&mut client, "guarded")?, [0, 0, 2, 0, 0]);
+        client.execute("SELECT rag.drop_source('guarded')", &[])?;
         // As it was seen, and yet its posts are to be read with other options.
         client.execute("SELECT rag.alter_source('harbour', options => $1)", &[&json!({"chunk_tokens": 100})])?;
         assert_eq!(sync(&mut client, "harbour")?, [0, 2, 0, 0, 0]);
@@ -181,7 +198,7 @@ fn a_feed_keeps_the_posts_that_it_shows_no_more() -> TestResult {
         assert_eq!(posts.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["g1", "g2", "g3"]);
         assert!(posts.iter().all(|(_, why)| why.ends_with(" was answered by status 404")), "{posts:?}");
         let row = client.query_one("SELECT uri, title FROM rag.search('anchors', 1, mode => 'bm25')", &[])?;
-        assert_eq!(row.get::<_, String>(0), site.url("/posts/1"));
+        assert_eq!(row.get::<_, String>(0), site.url("/posts/1#g1"));
         assert_eq!(row.get::<_, Option<String>>(1).as_deref(), Some("Post 1"));
         // Another feed takes its place, and its posts go.
         let other = site.url("/other");
@@ -195,7 +212,7 @@ fn a_feed_keeps_the_posts_that_it_shows_no_more() -> TestResult {
 fn a_page_is_fetched_only_from_an_allowed_host_and_only_when_it_changed() -> TestResult {
     with_cluster(&[], |cluster| {
         let body = "# Harbour\n\nShips lie at anchor.\n";
-        let site = Site::start(|_| Some(Page { etag: "one".to_owned(), body: body.to_owned() }))?;
+        let site = Site::start(|_| Some(Page { etag: "one".to_owned(), body: body.to_owned(), forbidden: false }))?;
         let url = site.url("/harbour.md");
         let mut client = cluster.connect()?;
         client.execute("SELECT rag.add_source('page', 'markdown', $1)", &[&url])?;

@@ -8,7 +8,7 @@
 //!
 //! ```json
 //! {"feed", "site", "id", "url", "title": {"type", "text"}, "authors": [], "published", "updated", "tags": [], "language",
-//!  "base", "content": {"type", "text"}, "summary": {"type", "text"}}
+//!  "base", "content": {"type", "text"}, "summary": {"type", "text"}, "refused"}
 //! ```
 
 use super::html::{self, Reading, Served};
@@ -33,12 +33,13 @@ pub fn parse(bytes: &[u8], origin: &Origin) -> Result<Parsed> {
     let (entry, repaired_bytes) = post::object(bytes, "post")?;
     let address = |name: &str| text_of(&entry, &[name]).and_then(|url| Url::parse(&url).ok());
     let base = address("base").or_else(|| address("url")).or_else(|| address("feed"));
-    let summary = text(&entry, "summary", base.as_ref())?;
+    let summary = text(&entry, "summary", base.as_ref());
     let (mut parsed, why) = match text(&entry, "content", base.as_ref())? {
         Some(content) => (stored(content), None),
-        None => linked(origin, summary.as_deref(), &entry)?,
+        None => linked(origin, &summary, &entry)?,
     };
-    let described = why.is_none().then_some(summary).flatten();
+    // One that cannot be read describes nothing, and costs no text that can be.
+    let described = summary.ok().flatten().filter(|_| why.is_none());
     parsed.external_id = text_of(&entry, &["id"]);
     parsed.repaired_bytes += repaired_bytes;
     parsed.title = parsed.title.or_else(|| parsed.structure.title());
@@ -50,14 +51,14 @@ pub fn parse(bytes: &[u8], origin: &Origin) -> Result<Parsed> {
 }
 
 /// The page of a post that has no content of its own, or what there is instead and why.
-fn linked(origin: &Origin, summary: Option<&str>, entry: &Object) -> Result<(Parsed, Option<String>)> {
+fn linked(origin: &Origin, summary: &Result<Option<String>>, entry: &Object) -> Result<(Parsed, Option<String>)> {
     let why = match origin.rendition.as_ref().map(page) {
         Some(Ok(page)) => return Ok((page, None)),
         Some(Err(error)) => error.message,
         None => text_of(&origin.metadata, &[WHY]).unwrap_or_else(|| "no page came with it".to_owned()),
     };
-    let kept = match summary {
-        Some(summary) => Some(summary.to_owned()),
+    let kept = match summary.clone()? {
+        Some(summary) => Some(summary),
         None => title(entry)?,
     };
     match kept {

@@ -36,17 +36,19 @@ pub enum Layout {
 /// First fields of an object whose array is the records.
 const WRAPPERS: &[&str] = &["items", "threads", "questions", "topics", "issues", "work_items", "recordings"];
 
+/// Whether a file of records holds rows, by its name.
+pub fn is_rows(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, end)| ["csv", "tsv", "tab"].iter().any(|of| end.eq_ignore_ascii_case(of)))
+}
+
 impl Layout {
     /// The layout of a file, by its name and its first bytes.
     pub fn of(kind: SourceKind, name: &str, head: &[u8]) -> Self {
         let name = name.to_ascii_lowercase();
         let mark = if head.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 };
-        if kind == SourceKind::Jsonl {
-            match name.rsplit_once('.').map(|(_, extension)| extension) {
-                Some("csv") => return Self::Rows { delimiter: super::rows::delimiter(&head[mark..]) },
-                Some("tsv" | "tab") => return Self::Rows { delimiter: b'\t' },
-                _ => {}
-            }
+        if kind == SourceKind::Jsonl && is_rows(&name) {
+            let delimiter = if name.ends_with(".csv") { super::rows::delimiter(&head[mark..]) } else { b'\t' };
+            return Self::Rows { delimiter };
         }
         let blank = |from: usize| from + head[from..].iter().take_while(|b| b.is_ascii_whitespace()).count();
         let first = blank(mark);

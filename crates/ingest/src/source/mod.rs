@@ -19,7 +19,9 @@ mod web;
 
 pub use archive::is_archive;
 use confine::Location;
+pub use feed::is_feed;
 pub use git::Cloned;
+pub use layout::is_rows;
 use rag_core::error::{Error, Kind, Result};
 use rag_core::source::{Content, Failure, Item, Limits, Place, SourceKind, SourceSpec, Workspace, is_url};
 use std::path::Path;

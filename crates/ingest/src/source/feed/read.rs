@@ -3,39 +3,24 @@
 //! From the bytes of a feed to its entries.
 //!
 //! feed-rs reads RSS, Atom and JSON Feed, and what people write in their stead. It knows no entity but the five of XML, so
-//! there is nothing to expand; but it does work for each pair of attributes of a tag, copies the base of an element with
-//! each, and asks for a namespace among all that are declared. [`bounds`](check_xml) of these are checked before it sees the
-//! feed, in one pass. Text in another encoding is decoded before, as that of a page is, by what the feed and its server say.
+//! there is nothing to expand; what it is given has been looked through by [`check`] before. Text in another encoding is decoded,
+//! as that of a page is, by what the feed and its server say. What a feed says of itself goes with each of its entries, so it is
+//! cut before.
 
+use super::check::{self, bad};
 use crate::parse::html::encoding;
+use crate::parse::metadata::short;
 use feed_rs::model;
 use feed_rs::parser::Builder;
-use quick_xml::events::{BytesStart, Event};
-use quick_xml::reader::Reader;
-use rag_core::error::{Error, Kind, Result};
+use rag_core::error::{Error, Result};
 use rag_core::provenance::ContentHash;
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use url::Url;
 
-/// Deepest nesting of elements.
-const MAX_DEPTH: usize = 256;
-
-/// Bytes of a tag.
-const MAX_TAG: usize = 64 << 10;
-
-/// Attributes of a tag.
-const MAX_ATTRIBUTES: usize = 64;
-
-/// Namespaces that hold at one place.
-const MAX_NAMESPACES: usize = 256;
-
-/// Bytes of the base of an element.
-const MAX_BASE: usize = 2000;
-
-/// Authors of a JSON Feed, or of one of its items.
-const MAX_AUTHORS: usize = 100;
+/// Most characters of the names of who wrote a post.
+const MAX_NAMES: usize = 500;
 
 /// An entry.
 #[derive(Debug, Clone)]
@@ -58,19 +43,15 @@ pub struct Feed<'a> {
     pub url: Option<&'a Url>,
 }
 
-fn bad(why: &str) -> Error {
-    Error::new(Kind::BadContent, format!("is no feed that can be read: {why}"))
-}
-
 /// The entries of a feed, in its order. The message of an error is what is to be said of the feed.
 pub fn entries(bytes: &[u8], content_type: Option<&str>, feed: &Feed<'_>) -> Result<Vec<Entry>> {
     let text = encoding::decode(bytes, content_type).text;
-    let text = without_declaration(&text);
-    match text.bytes().find(|b| matches!(b, b'<' | b'{')) {
-        Some(b'<') => check_xml(text)?,
-        Some(_) => check_json(text)?,
+    let text = check::without_declaration(&text);
+    let (text, authors) = match text.bytes().find(|b| matches!(b, b'<' | b'{')) {
+        Some(b'<') => (check::xml(text)?, Vec::new()),
+        Some(_) => check::json(text)?,
         None => return Err(bad("it is neither XML nor JSON")),
-    }
+    };
     let parser = Builder::new()
         .base_uri(feed.url.map(Url::as_str))
         .sanitize_content(false)
@@ -80,35 +61,61 @@ pub fn entries(bytes: &[u8], content_type: Option<&str>, feed: &Feed<'_>) -> Res
     // Whatever it did not expect is a bad feed and not a dead worker.
     let read = catch_unwind(AssertUnwindSafe(|| parser.parse(text.as_bytes())));
     let read = read.map_err(|_| bad("its elements are not what they claim to be"))?.map_err(|e| bad(&e.to_string()))?;
-    let site = read.title.as_ref().map(|title| title.content.as_str());
-    let language = read.language.as_deref();
+    drop(text);
+    // Those of RSS are whoever runs the site.
+    let of_feed = match read.feed_type {
+        model::FeedType::Atom => names(&read.authors),
+        _ => cut(authors.iter().map(String::as_str)),
+    };
+    let named: Vec<(Option<Url>, Vec<String>)> = read.entries.iter().map(|entry| identity(entry, feed.url)).collect();
+    let mut shared: HashMap<&str, usize> = HashMap::new();
+    named.iter().flat_map(|(_, names)| names).for_each(|name| *shared.entry(name).or_default() += 1);
+    let known = Known {
+        feed,
+        site: read.title.as_ref().map(|title| short(&title.content)),
+        language: read.language.as_deref().map(short),
+        authors: of_feed,
+    };
     let mut taken = HashSet::new();
-    // Those of other formats are whoever runs the site.
-    let theirs = read.feed_type == model::FeedType::Atom && read.authors.len() <= MAX_AUTHORS;
-    let authors = if theirs { read.authors.as_slice() } else { &[] };
-    let mut shared = HashMap::new();
-    for link in read.entries.iter().filter_map(|entry| link(entry, feed.url)) {
-        *shared.entry(link).or_insert(0_usize) += 1;
-    }
-    shared.retain(|_, entries| *entries > 1);
-    let known = Known { feed, site, language, authors, shared };
-    Ok(read.entries.iter().map(|entry| known.entry(entry, &mut taken)).collect())
+    let entry = |(entry, (link, names)): (&model::Entry, &(Option<Url>, Vec<String>))| {
+        let said = known.said(entry, link.as_ref());
+        let name = names.iter().find(|name| shared.get(name.as_str()) == Some(&1));
+        let uri = name.cloned().unwrap_or_else(|| format!("post {}", ContentHash::of(&said.bytes)));
+        // What says the same as another is that.
+        taken.insert(uri.clone()).then_some(Entry { uri, ..said })
+    };
+    Ok(read.entries.iter().zip(&named).filter_map(entry).collect())
+}
+
+/// The names of some people, without repetition, and no more than go with a chunk.
+fn names(people: &[model::Person]) -> Vec<String> {
+    cut(people.iter().filter_map(|person| person.name.as_deref()))
+}
+
+fn cut<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
+    let mut said = HashSet::new();
+    let mut left = MAX_NAMES;
+    let names = names.map(str::trim).filter(|name| !name.is_empty() && said.insert(*name)).map(short);
+    let fits = |name: &String| {
+        let before = left;
+        left = left.saturating_sub(name.chars().count());
+        before > 0
+    };
+    names.take_while(fits).collect()
 }
 
 /// What all entries of a feed share.
 struct Known<'a> {
     feed: &'a Feed<'a>,
-    site: Option<&'a str>,
-    language: Option<&'a str>,
-    authors: &'a [model::Person],
-    /// Links of more than one entry, which tell none from another.
-    shared: HashMap<Url, usize>,
+    site: Option<String>,
+    language: Option<String>,
+    authors: Vec<String>,
 }
 
 impl Known<'_> {
-    fn entry(&self, entry: &model::Entry, taken: &mut HashSet<String>) -> Entry {
-        let link = link(entry, self.feed.url);
-        let id = Some(entry.id.trim()).filter(|id| !id.is_empty());
+    /// An entry without its URI.
+    fn said(&self, entry: &model::Entry, link: Option<&Url>) -> Entry {
+        let id = id(entry);
         let content = entry.content.as_ref().and_then(|content| {
             let text = content.body.as_deref().map(str::trim).filter(|text| !text.is_empty())?;
             let kind = content.content_type.to_string();
@@ -118,20 +125,20 @@ impl Known<'_> {
         });
         let text = |text: &model::Text| json!({"type": text.content_type.to_string(), "text": text.content});
         let whole = content.is_some();
-        let authors = if entry.authors.is_empty() { self.authors } else { entry.authors.as_slice() };
-        let names: Vec<&str> = authors.iter().filter_map(|person| person.name.as_deref()).collect();
+        let own = names(&entry.authors);
+        let authors = if entry.authors.is_empty() { &self.authors } else { &own };
         let tags: Vec<&str> = entry.categories.iter().map(|tag| tag.label.as_deref().unwrap_or(&tag.term)).collect();
         let fields = [
             ("feed", Some(self.feed.location.into())),
-            ("site", self.site.map(Value::from)),
+            ("site", self.site.as_deref().map(Value::from)),
             ("id", id.map(Value::from)),
-            ("url", link.as_ref().map(|link| link.as_str().into())),
+            ("url", link.map(|link| link.as_str().into())),
             ("title", entry.title.as_ref().map(text)),
-            ("authors", (!names.is_empty()).then(|| names.into())),
+            ("authors", (!authors.is_empty()).then(|| authors.as_slice().into())),
             ("published", entry.published.map(|time| time.to_rfc3339().into())),
             ("updated", entry.updated.map(|time| time.to_rfc3339().into())),
             ("tags", (!tags.is_empty()).then(|| tags.into())),
-            ("language", entry.language.as_deref().or(self.language).map(Value::from)),
+            ("language", entry.language.as_deref().or(self.language.as_deref()).map(Value::from)),
             ("base", entry.base.as_deref().map(Value::from)),
             ("content", content),
             ("summary", entry.summary.as_ref().map(text)),
@@ -139,19 +146,42 @@ impl Known<'_> {
         let record: Map<String, Value> =
             fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
         let bytes = Value::Object(record).to_string().into_bytes();
-        let own = link.as_ref().filter(|link| !self.shared.contains_key(link));
-        let uri = uri(own, id, &bytes, taken);
-        Entry { uri, bytes, link, whole }
+        Entry { uri: String::new(), bytes, link: link.cloned(), whole }
     }
 }
 
-/// What a post is known by: its own link, else its id, else what it says, and no two of a feed by the same.
-fn uri(link: Option<&Url>, id: Option<&str>, bytes: &[u8], taken: &mut HashSet<String>) -> String {
-    let said = format!("post {}", ContentHash::of(bytes));
-    let named = [link.map(Url::as_str), id].into_iter().flatten().filter(|uri| uri.len() <= super::MAX_URI);
-    let free = named.map(str::to_owned).find(|uri| !taken.contains(uri)).unwrap_or(said);
-    taken.insert(free.clone());
-    free
+/// What a feed says about an entry with one thing more.
+pub fn noted(bytes: &[u8], name: &str, what: &str) -> Result<Vec<u8>> {
+    let record = serde_json::from_slice::<Map<String, Value>>(bytes);
+    let mut record = record.map_err(|error| Error::internal(format!("an entry is no JSON object: {error}")))?;
+    record.insert(name.to_owned(), what.into());
+    Ok(Value::Object(record).to_string().into_bytes())
+}
+
+fn id(entry: &model::Entry) -> Option<&str> {
+    Some(entry.id.trim()).filter(|id| !id.is_empty())
+}
+
+fn of_web(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https")
+}
+
+/// The page of an entry, and what it may be known by, best first; none of it is of use where another entry has it too.
+///
+/// A link alone does not do where there is an id: when this post has left the feed, another may link to the same page.
+fn identity(entry: &model::Entry, base: Option<&Url>) -> (Option<Url>, Vec<String>) {
+    let (link, id) = (link(entry, base), id(entry));
+    let address = id.and_then(|id| Url::parse(id).ok()).filter(of_web).map(String::from);
+    let names = match (&link, id) {
+        (Some(link), None) => vec![link.to_string()],
+        (link, Some(id)) => {
+            let both = link.as_ref().map(|link| format!("{link}#{id}"));
+            let alone = address.is_none().then(|| id.to_owned());
+            [address, both, alone].into_iter().flatten().collect()
+        }
+        (None, None) => Vec::new(),
+    };
+    (link, names.into_iter().filter(|name| name.len() <= super::MAX_URI).collect())
 }
 
 /// The page of an entry: what it links to, or its id where that is an address.
@@ -165,96 +195,13 @@ fn link(entry: &model::Entry, base: Option<&Url>) -> Option<Url> {
         Some(base) => base.join(link.href.trim()).ok(),
         None => Url::parse(link.href.trim()).ok(),
     });
-    let of_web = |url: &Url| matches!(url.scheme(), "http" | "https");
     links.find(of_web).or_else(|| Url::parse(entry.id.trim()).ok().filter(of_web))
-}
-
-/// A feed without its XML declaration: it may name the encoding that it had.
-fn without_declaration(text: &str) -> &str {
-    let text = text.trim_start();
-    match text.strip_prefix("<?xml").and_then(|rest| rest.split_once("?>")) {
-        Some((_, rest)) => rest,
-        None => text,
-    }
-}
-
-/// Refuses XML that would make more work than it has bytes.
-fn check_xml(text: &str) -> Result<()> {
-    let limit = |what: &str, max: usize| {
-        Error::new(Kind::LimitExceeded, format!("is no feed that can be read: it has {what} {max}"))
-    };
-    let mut reader = Reader::from_str(text);
-    // Namespaces that each open element declares, and all of them.
-    let mut open: Vec<usize> = Vec::new();
-    let mut namespaces = 0;
-    loop {
-        let at = reader.buffer_position();
-        let event = reader.read_event().map_err(|error| bad(&error.to_string()))?;
-        let length = (reader.buffer_position() - at) as usize;
-        match event {
-            Event::Start(ref tag) | Event::Empty(ref tag) => {
-                if length > MAX_TAG {
-                    return Err(limit("a tag with more bytes than", MAX_TAG));
-                }
-                let (attributes, declared, base) = attributes(tag);
-                if attributes > MAX_ATTRIBUTES {
-                    return Err(limit("a tag with more attributes than", MAX_ATTRIBUTES));
-                }
-                if base > MAX_BASE {
-                    return Err(limit("a base with more bytes than", MAX_BASE));
-                }
-                if namespaces + declared > MAX_NAMESPACES {
-                    return Err(limit("more namespaces at one place than", MAX_NAMESPACES));
-                }
-                if matches!(event, Event::Start(_)) {
-                    open.push(declared);
-                    namespaces += declared;
-                    if open.len() > MAX_DEPTH {
-                        return Err(limit("elements nested deeper than", MAX_DEPTH));
-                    }
-                }
-            }
-            Event::End(_) => namespaces -= open.pop().unwrap_or(0),
-            Event::Eof => return Ok(()),
-            _ => {}
-        }
-    }
-}
-
-/// How many attributes a tag has, how many of them declare a namespace, and the bytes of its base.
-fn attributes(tag: &BytesStart<'_>) -> (usize, usize, usize) {
-    let (mut all, mut declared, mut base) = (0, 0, 0);
-    for attribute in tag.attributes().with_checks(false) {
-        all += 1;
-        let Ok(attribute) = attribute else { continue };
-        let key: &str = attribute.key.as_ref();
-        declared += usize::from(key.starts_with("xmlns"));
-        if key == "xml:base" {
-            base = attribute.value.len();
-        }
-    }
-    (all, declared, base)
-}
-
-/// Refuses JSON with more authors than anybody has: each is compared with the others, and given to each item.
-fn check_json(text: &str) -> Result<()> {
-    let Ok(Value::Object(feed)) = serde_json::from_str::<Value>(text) else {
-        return Err(bad("it is no JSON object"));
-    };
-    let many =
-        |of: &Value| of.get("authors").and_then(Value::as_array).is_some_and(|authors| authors.len() > MAX_AUTHORS);
-    let items = feed.get("items").and_then(Value::as_array);
-    let too_many = items.into_iter().flatten().any(many);
-    if too_many || many(&Value::Object(feed)) {
-        let message = format!("is no feed that can be read: it has more authors than {MAX_AUTHORS}");
-        return Err(Error::new(Kind::LimitExceeded, message));
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rag_core::error::Kind;
     use std::time::{Duration, Instant};
 
     fn read(text: &str) -> Result<Vec<Entry>> {
@@ -287,7 +234,7 @@ mod tests {
         let (uri, link, whole, record) = &posts[0];
         assert_eq!(
             (uri.as_str(), link.as_deref(), *whole),
-            ("https://a.example/blog/1", Some("https://a.example/blog/1"), true)
+            ("https://a.example/blog/1#id-1", Some("https://a.example/blog/1"), true)
         );
         let expected = json!({
             "feed": "https://a.example/feed", "site": "Site", "id": "id-1", "url": "https://a.example/blog/1",
@@ -317,7 +264,7 @@ mod tests {
               <content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><p>All <em>of</em> it<br/>here</p></div></content></entry>
             <entry><id>https://a.example/2</id><title>T</title><updated>2024-02-03T04:05:06Z</updated><summary>S</summary></entry></feed>"#;
         let posts = said(atom);
-        assert_eq!(posts[0].0, "https://a.example/1");
+        assert_eq!(posts[0].0, "https://a.example/1#tag:a.example,1");
         assert_eq!(posts[0].3["authors"], json!(["Ann"]));
         assert_eq!(posts[0].3["language"], json!("de"));
         assert_eq!(posts[0].3["content"]["text"], json!("<p>All <em>of</em> it<br></br>here</p>"));
@@ -332,8 +279,83 @@ mod tests {
         let posts = said(&format!("\u{FEFF}{feed}"));
         assert_eq!(posts[0].3["content"], json!({"type": "text/plain", "text": "Plain < text"}));
         assert_eq!(posts[0].3["authors"], json!(["Ann"]));
-        // Two posts about one page: neither is known by it, or a newer one would take an older one's place.
-        assert_eq!((posts[0].0.as_str(), posts[1].0.as_str()), ("1", "2"));
+        assert_eq!((posts[0].0.as_str(), posts[1].0.as_str()), ("https://a.example/1#1", "https://a.example/1#2"));
+    }
+
+    #[test]
+    fn a_post_is_known_by_what_no_other_has() {
+        let item = |id: &str, link: &str, text: &str| {
+            let guid = if id.is_empty() { String::new() } else { format!("<guid>{id}</guid>") };
+            let link = if link.is_empty() { String::new() } else { format!("<link>https://a.example/{link}</link>") };
+            format!("<item>{guid}{link}<description>{text}</description></item>")
+        };
+        let uris = |items: &[String]| -> Vec<String> {
+            let text = format!("<rss version='2.0'><channel><title>x</title>{}</channel></rss>", items.concat());
+            read(&text).expect("a feed").into_iter().map(|entry| entry.uri).collect()
+        };
+        // One after the other, and both at once.
+        let (first, second) = (item("1", "", "a"), item("2", "", "b"));
+        let (one, two) = (item("1", "p", "a"), item("2", "p", "b"));
+        assert_eq!(uris(&[first, second]), ["1", "2"]);
+        assert_eq!(uris(std::slice::from_ref(&one)), ["https://a.example/p#1"]);
+        assert_eq!(uris(std::slice::from_ref(&two)), ["https://a.example/p#2"]);
+        assert_eq!(uris(&[one, two]), ["https://a.example/p#1", "https://a.example/p#2"]);
+        // An id that is an address is one, unless it is that of several.
+        let address = "https://a.example/?p=1";
+        assert_eq!(uris(&[item(address, "p", "a"), item("", "q", "b")]), [address, "https://a.example/q"]);
+        let same = [item(address, "p", "a"), item(address, "q", "b")];
+        assert_eq!(uris(&same), [format!("https://a.example/p#{address}"), format!("https://a.example/q#{address}")]);
+        // What cannot be told from another by its names is what it says, and what says the same is the same.
+        let said = uris(&[item("", "p", "a"), item("", "p", "b"), item("", "p", "a")]);
+        assert!(said.len() == 2 && said[0] != said[1] && said.iter().all(|uri| uri.starts_with("post ")), "{said:?}");
+    }
+
+    #[test]
+    fn what_goes_with_each_post_is_cut_before() {
+        let long = "n".repeat(100_000);
+        let items = "<item><description>d</description></item>".repeat(2);
+        let rss = format!(
+            "<rss version='2.0'><channel><title>{long}</title><language>{long}</language>{items}</channel></rss>"
+        );
+        let entry = "<entry><id>1</id></entry><entry><id>2</id></entry>";
+        let people: String = (0..200).map(|n| format!("<author><name>{n} {long}</name></author>")).collect();
+        let atom = format!(
+            "<feed xmlns='http://www.w3.org/2005/Atom' xml:lang='{}'>{people}{entry}</feed>",
+            "l".repeat(60_000)
+        );
+        let author = json!({"name": long});
+        let json = json!({
+            "version": "https://jsonfeed.org/version/1.1", "title": long, "language": long, "authors": [author],
+            "author": author, "items": [{"id": "1"}, {"id": "2"}]
+        });
+        for text in [rss, atom, json.to_string()] {
+            for (_, _, _, record) in said(&text) {
+                assert!(record.to_string().len() < 4000, "{} bytes", record.to_string().len());
+            }
+        }
+        let twice = r#"{"version":"https://jsonfeed.org/version/1","title":"t","author":{"name":"Ann"},"authors":[{"name":"Ann"},{"name":"Bob"}],"items":[{}]}"#;
+        assert_eq!(said(twice)[0].3["authors"], json!(["Ann", "Bob"]));
+    }
+
+    #[test]
+    fn what_its_parser_stumbles_over_costs_no_post() {
+        let rss = "<rss version='2.0' xmlns:itunes='http://www.itunes.com/dtds/podcast-1.0.dtd' xmlns:media='http://search.yahoo.com/mrss/'
+            xmlns:podcast='https://podcastindex.org/namespace/1.0' xmlns:dc='http://purl.org/dc/elements/1.1/'><channel><title>x</title>
+            <webMaster>w@a.example\u{2014}W</webMaster><itunes:author>i@a.example\u{2014}I</itunes:author>
+            <item><guid>1</guid><author>ann@a.example\u{FF08}Ann\u{FF09}</author><itunes:duration>99999999999999999999999</itunes:duration></item>
+            <item><guid>2</guid><dc:creator>Bob \u{2014}bob@a.example</dc:creator><itunes:duration>\u{663}</itunes:duration></item>
+            <item><guid>3</guid><media:text start='\u{663}:\u{661}\u{661}:\u{661}\u{661}'>t</media:text><podcast:person role='nobody knows'>P</podcast:person></item>
+            </channel></rss>";
+        let posts = said(rss);
+        assert_eq!(posts.iter().map(|post| post.0.as_str()).collect::<Vec<_>>(), ["1", "2", "3"]);
+        assert_eq!(posts[0].3["authors"], json!(["\u{FF08}Ann\u{FF09}"]));
+        assert_eq!(posts[1].3["authors"], json!(["Bob \u{2014}"]));
+        let json = json!({
+            "version": "https://jsonfeed.org/version/1.1", "title": "x", "authors": [{"name": "c@a.example\u{FF08}C"}],
+            "items": [{"id": 1}, {"id": "2", "author": {"name": "d@a.example\u{FF08}D"}}]
+        });
+        let posts = said(&json.to_string());
+        assert_eq!((posts[0].0.as_str(), &posts[1].3["authors"]), ("1", &json!(["\u{FF08}D"])));
     }
 
     #[test]
@@ -387,7 +409,9 @@ mod tests {
         for (text, kind) in [
             (item(&"<a>".repeat(100_000)), Kind::LimitExceeded),
             (item(&format!("<a {}/>", many(1000, "a#='' "))), Kind::LimitExceeded),
-            (item(&format!("<a b='{}'/>", "x".repeat(MAX_TAG))), Kind::LimitExceeded),
+            (item(&format!("<a b='{}'/>", "x".repeat(64 << 10))), Kind::LimitExceeded),
+            (item(&"<item/>".repeat(100_001)), Kind::LimitExceeded),
+            (json!({"items": vec![json!({}); 100_001]}).to_string(), Kind::LimitExceeded),
             (item(&format!("<a xml:base='https://a.example/{}'/>", "x".repeat(3000))), Kind::LimitExceeded),
             (item(&"<a xmlns:b='c' xmlns:d='e'>".repeat(200)), Kind::LimitExceeded),
             (json!({"items": [], "authors": vec![json!({"name": "a"}); 1000]}).to_string(), Kind::LimitExceeded),
