@@ -91,7 +91,7 @@ fn main() {
 
 /// A document's distinct terms with tf, and its length.
 fn document(random: &mut Random) -> (Vec<(u64, u32)>, u32) {
-    let words = 60 + (random.unit() * 200.0) as u32;
+    let words = 40 + (random.unit() * 178.0) as u32;
     let mut terms: Vec<u64> = (0..words).map(|_| random.rank(1.0, VOCABULARY)).collect();
     terms.sort_unstable();
     let tf = |same: &[u64]| (same[0], same.len() as u32);

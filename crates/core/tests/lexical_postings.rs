@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 
 //! Posting lists come back as they were written, merge as sets do, and damaged bytes are never more than an error.
+#![allow(clippy::expect_used, reason = "a test may end anywhere")]
 
 mod support;
 
@@ -41,7 +42,7 @@ proptest! {
         let right = postings(seed, count);
         let encoded = encode(&right).expect("not empty");
         prop_assert_eq!(encoded.df as usize, right.len());
-        prop_assert!(encoded.pages.iter().all(|p| p.len() <= PAGE_BYTES + 100));
+        prop_assert!(encoded.pages.iter().all(|p| p.len() <= PAGE_BYTES));
         let list = MemoryList::new(encoded).expect("well formed");
         prop_assert_eq!(list.postings().expect("well formed"), right.clone());
         // Jumps of all sizes find the same as a search in the right list.
@@ -132,11 +133,11 @@ proptest! {
 #[test]
 fn the_form_of_the_bytes_does_not_change_unnoticed() {
     // Worked out by hand from the module page: format 1, df 2, 1 page of 1 block, last ordinal 5, and a frontier with
-    // the points (1, 9) and (3, 40); then ordinal 2, tf 1, dl 9 and, 2 between, ordinal 5, tf 3, dl 40.
+    // the points (1, 9) and (3, 40). Two bits for gaps (2 and 2) and tf − 1 (0 and 2), five for dl above 9 (0 and 31).
     let two = [Posting { ordinal: 2, tf: 1, dl: 9 }, Posting { ordinal: 5, tf: 3, dl: 40 }];
     let list = encode(&two).expect("not empty");
     assert_eq!(list.directory, [1, 2, 1, 1, 5, 2, 0, 9, 1, 30]);
-    assert_eq!(list.pages, [[2, 0, 9, 2, 2, 40]]);
+    assert_eq!(list.pages, [[2, 2, 5, 9, 0b1000_1010, 0b1110_0000, 0b11]]);
     // A full block: ordinals 0 to 127 need no bits, tf 1 or 2 needs one, lengths of 100 to 103 need two. Values are
     // packed in four lanes: bit 0 of word 0 is the first value, bit 0 of word 1 the second.
     let block: Vec<Posting> =

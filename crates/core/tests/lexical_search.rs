@@ -72,7 +72,7 @@ proptest! {
             let step = population.search(&terms, &query, None);
             let Some((id, score)) = step.last().copied() else { break };
             query.after = Some(Hit { id, score: f64::from_bits(score) });
-            query.k = query.k * 2;
+            query.k *= 2;
             found.extend(step);
         }
         prop_assert_eq!(found, population.oracle(&terms, None));

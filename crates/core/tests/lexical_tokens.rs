@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 
 //! Whatever a text is named by, whole or in part, finds it.
+#![allow(clippy::expect_used, reason = "a test may end anywhere")]
 
 use proptest::prelude::*;
 use rag_core::Result;

@@ -6,7 +6,7 @@
 //! is packed already, so that a segment can be built in little more memory than it takes in the end.
 
 use super::frontier::{Frontier, FrontierBuilder};
-use super::{BLOCK, END, FORMAT, PAGE_BYTES, Posting};
+use super::{BLOCK, END, FORMAT, PAGE_BYTES, Posting, bits};
 use crate::error::{Error, Result};
 use crate::lexical::varint;
 use bitpacking::{BitPacker, BitPacker4x};
@@ -163,15 +163,7 @@ struct EncodedBlock {
 fn encode(previous: Option<u32>, postings: &[Posting]) -> EncodedBlock {
     let shortest = postings.iter().map(|p| p.dl).min().unwrap_or(0);
     if postings.len() < BLOCK {
-        let mut body = Vec::with_capacity(postings.len() * 4);
-        let mut next = previous.map_or(0, |p| u64::from(p) + 1);
-        for posting in postings {
-            varint::write(&mut body, u64::from(posting.ordinal) - next);
-            varint::write(&mut body, u64::from(posting.tf - 1));
-            varint::write(&mut body, u64::from(posting.dl));
-            next = u64::from(posting.ordinal) + 1;
-        }
-        return EncodedBlock { head: Vec::new(), body };
+        return encode_short(previous, postings, shortest);
     }
     let packer = BitPacker4x::new();
     let column = |value: &dyn Fn(&Posting) -> u32| {
@@ -194,4 +186,21 @@ fn encode(previous: Option<u32>, postings: &[Posting]) -> EncodedBlock {
     let mut head = widths.to_vec();
     varint::write(&mut head, u64::from(shortest));
     EncodedBlock { head, body }
+}
+
+/// A block that ends a list early.
+fn encode_short(previous: Option<u32>, postings: &[Posting], shortest: u32) -> EncodedBlock {
+    let mut next = previous.map_or(0, |p| p + 1);
+    let gap = |posting: &Posting| posting.ordinal - std::mem::replace(&mut next, posting.ordinal + 1);
+    let gaps: Vec<u32> = postings.iter().map(gap).collect();
+    let tfs: Vec<u32> = postings.iter().map(|p| p.tf - 1).collect();
+    let lengths: Vec<u32> = postings.iter().map(|p| p.dl - shortest).collect();
+    let (mut head, mut body) = (Vec::new(), bits::Writer::default());
+    for column in [&gaps, &tfs, &lengths] {
+        let width = bits::width(column);
+        head.push(width);
+        body.push(column, width);
+    }
+    varint::write(&mut head, u64::from(shortest));
+    EncodedBlock { head, body: body.finish() }
 }

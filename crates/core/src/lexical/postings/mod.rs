@@ -9,11 +9,11 @@
 //! directory (kept with the term)        page 0 (a row)                            page 1 …
 //! format, df, pages, frontier           head of each block, then their bodies
 //!   for each page: blocks, last           head: bit widths, shortest dl, last ordinal, frontier
-//!   ordinal, frontier                     body: 128 × (ordinal gap | tf − 1 | dl − shortest), bit-packed
+//!   ordinal, frontier                     body: ordinal gaps, then tf − 1, then dl − shortest, bit-packed
 //! ```
 //!
-//! - **Blocks of 128,** bit-packed by the crate `bitpacking`; the last block of a list, if shorter, as varints. A block is
-//!   decoded as a whole and costs about a nanosecond a posting.
+//! - **Blocks of 128,** bit-packed by the crate `bitpacking`; the last block of a list, if shorter, by [`bits`]. A block is
+//!   decoded as a whole, in about a nanosecond a posting.
 //! - **Pages** hold as many blocks as fit [`PAGE_BYTES`], so that a row stays clear of TOAST. The directory alone says
 //!   which page may hold an ordinal and how well it can score, so pages that cannot matter are never fetched.
 //! - **The length of the document stands in each posting,** about one byte, not in an array for each segment. The array
@@ -25,6 +25,7 @@
 //! Ordinals are `u32` below [`END`], strictly ascending. Bit-packed words are in the machine's byte order, as all that
 //! PostgreSQL replicates or copies physically.
 
+pub mod bits;
 pub mod cursor;
 pub mod encode;
 pub mod frontier;
@@ -38,7 +39,7 @@ pub use page::{Block, Directory, Page};
 /// Postings in a full block.
 pub const BLOCK: usize = 128;
 
-/// The size that a page is filled up to, in bytes. Only a block whose numbers are all huge makes a larger one, below 2,000.
+/// The most bytes of a page.
 pub const PAGE_BYTES: usize = 1900;
 
 /// No ordinal: behind the last posting.

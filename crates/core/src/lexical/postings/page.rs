@@ -7,7 +7,7 @@
 //! a panic, and never more memory than a small multiple of the bytes.
 
 use super::frontier::Frontier;
-use super::{BLOCK, END, FORMAT};
+use super::{BLOCK, END, FORMAT, bits};
 use crate::error::Result;
 use crate::lexical::varint::{Reader, corrupt};
 use bitpacking::{BitPacker, BitPacker4x};
@@ -139,13 +139,10 @@ impl Page {
         let mut previous = entry.previous;
         for number in 1..=count {
             let postings = if number == count { entry.tail } else { BLOCK as u8 };
-            let (mut widths, mut shortest) = ([0; 3], 0);
-            if usize::from(postings) == BLOCK {
-                widths = [reader.byte()?, reader.byte()?, reader.byte()?];
-                shortest = reader.u32()?;
-                if widths.iter().any(|w| *w > 32) {
-                    return Err(corrupt("a block has more than 32 bits for a value"));
-                }
+            let widths = [reader.byte()?, reader.byte()?, reader.byte()?];
+            let shortest = reader.u32()?;
+            if widths.iter().any(|w| *w > 32) {
+                return Err(corrupt("a block has more than 32 bits for a value"));
             }
             let (mut last, mut frontier) = (entry.last, entry.frontier);
             if count > 1 {
@@ -162,8 +159,9 @@ impl Page {
         }
         let mut start = bytes.len() - reader.remaining();
         for (number, head) in blocks.iter_mut().enumerate() {
-            let packed: usize = head.widths.iter().map(|w| BitPacker4x::compressed_block_size(*w)).sum();
-            let end = if usize::from(head.count) == BLOCK { start + packed } else { bytes.len() };
+            // For a full block this is what three packed columns take.
+            let bits = head.widths.iter().map(|w| usize::from(*w)).sum::<usize>() * usize::from(head.count);
+            let end = start + bits.div_ceil(8);
             if end > bytes.len() || (number + 1 == count && end != bytes.len()) {
                 return Err(corrupt("the blocks of a page do not have its length"));
             }
@@ -190,9 +188,9 @@ impl Page {
         let mut block =
             Block { len: usize::from(head.count), ordinals: [END; BLOCK], tfs: [0; BLOCK], lengths: [0; BLOCK] };
         if block.len == BLOCK {
-            block.unpack(head, body)
+            block.unpack(head, body);
         } else {
-            block.read(head, body)?
+            block.read(head, body);
         };
         let ordinals = block.ordinals();
         let first = head.previous.is_none_or(|p| ordinals.first().is_some_and(|o| *o > p));
@@ -248,20 +246,25 @@ impl Block {
         packer.decompress_strictly_sorted(head.previous, first, &mut self.ordinals, head.widths[0]);
         packer.decompress(second, &mut self.tfs, head.widths[1]);
         packer.decompress(third, &mut self.lengths, head.widths[2]);
-        self.tfs.iter_mut().for_each(|tf| *tf = tf.wrapping_add(1));
-        self.lengths.iter_mut().for_each(|dl| *dl = dl.wrapping_add(head.shortest));
+        self.finish(head);
     }
 
-    fn read(&mut self, head: &Head, body: &[u8]) -> Result<()> {
-        let mut reader = Reader::new(body);
-        let mut next = head.previous.map_or(0, |p| u64::from(p) + 1);
-        for at in 0..self.len {
-            let ordinal = next.checked_add(reader.u64()?).and_then(|o| u32::try_from(o).ok());
-            self.ordinals[at] = ordinal.ok_or_else(|| corrupt("an ordinal is too large"))?;
-            self.tfs[at] = reader.u32()?.wrapping_add(1);
-            self.lengths[at] = reader.u32()?;
-            next = u64::from(self.ordinals[at]) + 1;
+    fn read(&mut self, head: &Head, body: &[u8]) {
+        let mut reader = bits::Reader::new(body);
+        reader.fill(&mut self.ordinals[..self.len], head.widths[0]);
+        reader.fill(&mut self.tfs[..self.len], head.widths[1]);
+        reader.fill(&mut self.lengths[..self.len], head.widths[2]);
+        let mut next = head.previous.map_or(0, |p| p.wrapping_add(1));
+        for ordinal in &mut self.ordinals[..self.len] {
+            *ordinal = ordinal.wrapping_add(next);
+            next = ordinal.wrapping_add(1);
         }
-        if reader.remaining() > 0 { Err(corrupt("a block has bytes too many")) } else { Ok(()) }
+        self.finish(head);
+    }
+
+    /// From what is stored to what is meant; what overflows is noticed by whoever decodes.
+    fn finish(&mut self, head: &Head) {
+        self.tfs.iter_mut().for_each(|tf| *tf = tf.wrapping_add(1));
+        self.lengths.iter_mut().for_each(|dl| *dl = dl.wrapping_add(head.shortest));
     }
 }
