@@ -191,7 +191,7 @@ impl Page {
             block.unpack(head, body);
         } else {
             block.read(head, body);
-        };
+        }
         let ordinals = block.ordinals();
         let first = head.previous.is_none_or(|p| ordinals.first().is_some_and(|o| *o > p));
         let ascending = ordinals.windows(2).fold(true, |good, pair| good & (pair[0] < pair[1]));
