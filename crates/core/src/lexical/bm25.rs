@@ -25,9 +25,42 @@ pub fn idf(documents: u64, df: u64) -> f64 {
 
 /// The weight of one term in one document: tf·(k1 + 1) / (tf + k1·(1 − b + b·dl/avgdl)), without idf.
 pub fn saturation(tf: u32, dl: u32, average_dl: f64) -> f64 {
-    let tf = f64::from(tf);
+    saturate(tf, length_norm(dl, average_dl))
+}
+
+/// The part of the formula that depends on the document alone: k1·(1 − b + b·dl/avgdl).
+pub fn length_norm(dl: u32, average_dl: f64) -> f64 {
     let length = if average_dl > 0.0 { f64::from(dl) / average_dl } else { 1.0 };
-    tf * (K1 + 1.0) / (tf + K1 * (1.0 - B + B * length))
+    K1 * (1.0 - B + B * length)
+}
+
+fn saturate(tf: u32, norm: f64) -> f64 {
+    let tf = f64::from(tf);
+    tf * (K1 + 1.0) / (tf + norm)
+}
+
+/// [`saturation`] for many documents of one population, to the same bit: the norms of usual lengths are made once.
+#[derive(Debug, Clone)]
+pub struct Saturation {
+    average_dl: f64,
+    norms: Vec<f64>,
+}
+
+impl Saturation {
+    /// For a population with this mean length.
+    pub fn new(average_dl: f64) -> Self {
+        Self { average_dl, norms: (0..1024).map(|dl| length_norm(dl, average_dl)).collect() }
+    }
+
+    /// [`saturation`] of one posting.
+    pub fn of(&self, tf: u32, dl: u32) -> f64 {
+        saturate(tf, self.norm(dl))
+    }
+
+    /// [`length_norm`] of one document.
+    pub fn norm(&self, dl: u32) -> f64 {
+        self.norms.get(dl as usize).copied().unwrap_or_else(|| length_norm(dl, self.average_dl))
+    }
 }
 
 /// One scored document.

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! Making segments: from documents, and from other segments.
+//!
+//! Owns the inversion of forward data into posting lists and the merge that leaves out the dead. It must not know how a
+//! term is named in a table (any ordered key does) nor keep more than the segment itself: lists are packed while documents
+//! come in, and a merge holds one term's lists at a time, so the caller streams them from one table into another.
+
+use crate::error::{Error, Result};
+use crate::lexical::ordinals::{Ids, OrdinalSet};
+use crate::lexical::postings::{Cursor, Directory, END, EncodedList, ListBuilder, Pages, Posting};
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// Collects the documents of a new segment.
+#[derive(Debug)]
+pub struct Builder<T> {
+    lists: HashMap<T, ListBuilder>,
+    next: u32,
+    documents: u64,
+    total_dl: u64,
+    postings: u64,
+}
+
+/// A segment as lists.
+#[derive(Debug)]
+pub struct Built<T> {
+    /// Number of documents.
+    pub documents: u64,
+    /// Sum of their lengths in lexemes.
+    pub total_dl: u64,
+    /// The list of each term, in the order of the terms.
+    pub lists: Vec<(T, EncodedList)>,
+}
+
+impl<T> Default for Builder<T> {
+    fn default() -> Self {
+        Self { lists: HashMap::new(), next: 0, documents: 0, total_dl: 0, postings: 0 }
+    }
+}
+
+impl<T: Ord + Hash> Builder<T> {
+    /// Adds a document of `dl` lexemes with its distinct terms and how often it has each.
+    ///
+    /// An ordinal that is not above the one before, a term that comes twice or a tf of 0 is an internal error; the builder
+    /// is of no use after it.
+    pub fn add(&mut self, ordinal: u32, dl: u32, terms: impl IntoIterator<Item = (T, u32)>) -> Result<()> {
+        if ordinal < self.next || ordinal == END {
+            return Err(Error::internal(format!("document {ordinal} cannot follow in a segment at {}", self.next)));
+        }
+        for (term, tf) in terms {
+            self.lists.entry(term).or_default().push(Posting { ordinal, tf, dl })?;
+            self.postings += 1;
+        }
+        self.next = ordinal + 1;
+        self.documents += 1;
+        self.total_dl += u64::from(dl);
+        Ok(())
+    }
+
+    /// Postings so far: what the caller bounds its memory by, at 2 to 4 bytes each and about 100 for each distinct term.
+    pub fn postings(&self) -> u64 {
+        self.postings
+    }
+
+    /// The segment.
+    pub fn finish(self) -> Built<T> {
+        let lists = self.lists.into_iter().filter_map(|(term, list)| Some((term, list.finish()?)));
+        let mut lists: Vec<_> = lists.collect();
+        lists.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        Built { documents: self.documents, total_dl: self.total_dl, lists }
+    }
+}
+
+/// The new ordinals of the living documents of several segments, in the order of their ids.
+#[derive(Debug)]
+pub struct Renumbering {
+    /// The ids of the merged segment.
+    pub ids: Ids,
+    /// For each old segment the new ordinal of each document, [`END`] for the dead.
+    new: Vec<Vec<u32>>,
+}
+
+impl Renumbering {
+    /// Numbers the documents of `segments`, each given by its ids and its dead. An id that lives in two of them is an
+    /// internal error.
+    pub fn new(segments: &[(&Ids, Option<&OrdinalSet>)]) -> Result<Self> {
+        let mut ids = Ids::default();
+        let mut new: Vec<Vec<u32>> = segments.iter().map(|(ids, _)| vec![END; ids.len() as usize]).collect();
+        let mut rests: Vec<_> = segments.iter().map(|(ids, _)| ids.iter().zip(0u32..).peekable()).collect();
+        loop {
+            let heads = rests.iter_mut().enumerate().filter_map(|(at, rest)| Some((rest.peek()?.0, at)));
+            let Some((_, at)) = heads.min() else { return Ok(Self { ids, new }) };
+            if let Some((id, ordinal)) = rests[at].next()
+                && segments[at].1.is_none_or(|dead| !dead.contains(ordinal))
+            {
+                new[at][ordinal as usize] = ids.push(id)?;
+            }
+        }
+    }
+
+    /// The new ordinal of document `ordinal` of old segment `segment`; `None` for the dead.
+    pub fn get(&self, segment: usize, ordinal: u32) -> Option<u32> {
+        self.new.get(segment)?.get(ordinal as usize).copied().filter(|new| *new != END)
+    }
+}
+
+/// One term's list in one of the segments that are merged.
+#[derive(Debug, Clone, Copy)]
+pub struct OldList<'a> {
+    /// The segment's place in the [`Renumbering`].
+    pub segment: usize,
+    /// The list's directory.
+    pub directory: &'a Directory,
+    /// Its pages.
+    pub pages: &'a dyn Pages,
+}
+
+/// A list on its way into another segment.
+struct Source<'a> {
+    segment: usize,
+    cursor: Cursor<'a>,
+    /// The posting that comes next, by its new ordinal.
+    head: Option<Posting>,
+}
+
+impl Source<'_> {
+    /// Moves to the first living posting from old ordinal `from` on.
+    fn advance(&mut self, mut from: u32, renumbering: &Renumbering) -> Result<()> {
+        self.head = None;
+        while self.cursor.seek(from)? != END {
+            let Some(posting) = self.cursor.posting() else { break };
+            if let Some(ordinal) = renumbering.get(self.segment, posting.ordinal) {
+                self.head = Some(Posting { ordinal, ..posting });
+                break;
+            }
+            from = posting.ordinal + 1;
+        }
+        Ok(())
+    }
+}
+
+/// One list of what lives in several; `None` when nothing does.
+pub fn merge(lists: &[OldList<'_>], renumbering: &Renumbering) -> Result<Option<EncodedList>> {
+    let mut merged = ListBuilder::default();
+    let mut sources = Vec::with_capacity(lists.len());
+    for list in lists {
+        let mut source = Source { segment: list.segment, cursor: Cursor::new(list.directory, list.pages), head: None };
+        source.advance(0, renumbering)?;
+        sources.push(source);
+    }
+    // There are few segments, so looking at all heads is as fast as a heap.
+    while let Some((head, source)) =
+        sources.iter_mut().filter_map(|s| Some((s.head?, s))).min_by_key(|(head, _)| head.ordinal)
+    {
+        merged.push(head)?;
+        let old = source.cursor.posting().map_or(END, |p| p.ordinal);
+        source.advance(old.saturating_add(1), renumbering)?;
+    }
+    Ok(merged.finish())
+}
