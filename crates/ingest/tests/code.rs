@@ -296,6 +296,14 @@ fn what_goes_with_a_symbol() {
     assert!(chunk_of(&typescript, "Square").content.starts_with("/** A square. */\n@sealed\nexport class Square"));
 }
 
+/// What an implementation is for is its name, also behind a reference.
+#[test]
+fn an_implementation_for_a_reference_is_called_after_the_type() {
+    let text = "impl Read for &mut Pipe<u8> {\n    fn read(&mut self) {}\n}\nimpl<'a> Write for &'a io::Pipe {\n    fn write(&self) {}\n}\n";
+    let document = parsed("a.rs", text.as_bytes(), 200, &WordCounter { window: 512 });
+    assert_eq!(symbols(&document), ["impl Pipe", "method Pipe::read", "impl io::Pipe", "method io::Pipe::write"]);
+}
+
 #[test]
 fn a_large_symbol_is_cut_at_statements_and_says_what_it_is() {
     let statement = |i: usize| format!("        if value > {i} {{\n            total += {i};\n        }}\n");

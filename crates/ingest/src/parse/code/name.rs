@@ -50,12 +50,12 @@ fn leaf<'t>(kind: &'static str, name: String, body: Option<Node<'t>>) -> Option<
     Some(Found { kind, name, body, container: false })
 }
 
-/// `impl Trait for Type<T>` is called `Type`.
+/// `impl Trait for Type<T>` and `impl Trait for &Type` are called `Type`.
 pub fn rust_impl<'t>(node: Node<'t>, source: &str, _: bool) -> Option<Found<'t>> {
     let body = node.child_by_field_name("body")?;
     let mut of = node.child_by_field_name("type")?;
     for _ in 0..MAX_CHAIN {
-        match of.child_by_field_name("type").filter(|_| of.kind() == "generic_type") {
+        match of.child_by_field_name("type").filter(|_| matches!(of.kind(), "generic_type" | "reference_type")) {
             Some(inner) => of = inner,
             None => break,
         }
