@@ -109,7 +109,7 @@ fn measure_merge(parts: &[Part]) {
             .into_iter()
             .filter_map(|(segment, list)| list.map(|l| OldList { segment, directory: &l.directory, pages: l }))
             .collect();
-        merged += merge(&lists, &renumbering).expect("well formed").map_or(0, |l| u64::from(l.df));
+        merged += merge(&lists, &renumbering, &mut |_| {}).expect("well formed").map_or(0, |l| u64::from(l.df));
     }
     println!("merging two: {:.2} million postings a second", merged as f64 / started.elapsed().as_secs_f64() / 1e6);
 }
@@ -144,12 +144,12 @@ fn measure_queries(parts: &[Part], population: Statistics, random: &mut Random, 
             })
             .collect();
         let started = Instant::now();
-        let found = maxscore::search(&query, &segments, &[], &mut || Ok(())).expect("valid");
+        let found = maxscore::search(&query, &segments, &mut || Ok(())).expect("valid");
         times.push(started.elapsed());
         if all.len() < queries / 10 {
             let everything = Query { k: usize::MAX, ..query };
             let started = Instant::now();
-            let right = maxscore::search(&everything, &segments, &[], &mut || Ok(())).expect("valid");
+            let right = maxscore::search(&everything, &segments, &mut || Ok(())).expect("valid");
             all.push(started.elapsed());
             assert_eq!(found, right[..found.len()], "skipping changed the result");
         }

@@ -101,8 +101,7 @@ proptest! {
         dead in prop_oneof![Just(0.0), Just(0.3), Just(1.0)],
     ) {
         let shape = Shape { seed, documents, vocabulary: 30, segments: 3, contiguous, dead, ties: false };
-        let mut population = population(shape);
-        population.fresh.clear();
+        let population = population(shape);
         let old: Vec<_> = population.parts.iter().map(|p| (&p.ids, Some(&p.dead))).collect();
         let renumbering = Renumbering::new(&old).expect("distinct ids");
         let mut alive = population.alive();
@@ -124,7 +123,7 @@ proptest! {
                     Some(OldList { segment, directory: &list.directory, pages: list })
                 })
                 .collect();
-            let merged = segment::merge(&lists, &renumbering).expect("well formed");
+            let merged = segment::merge(&lists, &renumbering, &mut |_| {}).expect("well formed");
             prop_assert_eq!(merged.as_ref(), right.get(&term), "term {}", term);
         }
     }

@@ -3,9 +3,8 @@
 //! The k best documents of a query, without scoring all that match.
 //!
 //! Owns Block-Max MaxScore (Turtle and Flood, "Query evaluation: strategies and optimizations", 1995; Ding and Suel,
-//! "Faster top-k document retrieval using block-max indexes", 2011) over several segments and the documents that no
-//! segment has yet. It must return exactly what scoring everything would: the same ids and the same scores to the last
-//! bit. It must not know where lists are kept.
+//! "Faster top-k document retrieval using block-max indexes", 2011) over several segments. It must return exactly what
+//! scoring everything would: the same ids and the same scores to the last bit. It must not know where lists are kept.
 //!
 //! - **Windows.** A segment is walked in windows of ordinals, cut where blocks of the terms that matter end. In each, the
 //!   terms are split by their bounds there: those that even together cannot reach the k-th score are *optional*, the rest
@@ -76,17 +75,6 @@ pub struct Segment<'a> {
     pub allow: Option<&'a OrdinalSet>,
 }
 
-/// A document that no segment has yet, and may be a hit.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Fresh {
-    /// The chunk's id.
-    pub id: i64,
-    /// Its length in lexemes.
-    pub dl: u32,
-    /// Its term frequencies, in the order of the query's terms; 0 where it lacks one.
-    pub tfs: Vec<u32>,
-}
-
 /// What every score of a query needs.
 #[derive(Debug)]
 pub struct Weights {
@@ -125,25 +113,9 @@ impl Weights {
 /// The best hits, best first; equal scores by id, lowest first.
 ///
 /// `interrupt` is called often enough to notice a cancelled statement in a millisecond; its error ends the search.
-pub fn search(
-    query: &Query,
-    segments: &[Segment<'_>],
-    fresh: &[Fresh],
-    interrupt: &mut dyn FnMut() -> Result<()>,
-) -> Result<Vec<Hit>> {
+pub fn search(query: &Query, segments: &[Segment<'_>], interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Vec<Hit>> {
     let weights = Weights::new(query)?;
     let mut top = TopK::new(query.k, query.after);
-    for (number, document) in fresh.iter().enumerate() {
-        if number % 1024 == 0 {
-            interrupt()?;
-        }
-        if document.tfs.len() != query.terms.len() {
-            return Err(Error::internal("a fresh document does not have the terms of the query"));
-        }
-        if document.tfs.iter().any(|tf| *tf > 0) {
-            top.push(Hit { id: document.id, score: weights.score(&document.tfs, document.dl) });
-        }
-    }
     for view in segments {
         segment::search(view, &weights, &mut top, interrupt)?;
     }

@@ -3,21 +3,26 @@
 //! The BM25 leg, free of storage.
 //!
 //! Owns the scoring formula, the analysis of text into terms, and the index: posting lists as bytes ([`postings`]),
-//! segments made of them ([`segment`]) and the search over segments and what is not in one yet ([`maxscore`]). Reading of a
+//! segments made of them ([`segment`]) and laid out in rows ([`shelf`]), the search over segments ([`maxscore`]), what
+//! segments are to each other ([`index`]) and when they become one ([`compaction`]). Reading of a
 //! chunk's forward data (its `tsvector` in PostgreSQL's own wire form) stands beside them, because [`bm25::Scorer`] over it
 //! is the oracle of the search. Lexemes exist only in a backend, where dictionaries are; here they are strings that arrive
 //! from outside, through [`tokens::Lexer`].
 //!
-//! A segment never changes. Documents written since are handed to a search as they are, documents deleted since as a set,
-//! and df, N and the mean length come with the query, so that they can be those of the caller's snapshot.
+//! A segment never changes. What a transaction writes is a segment of its own, however small, and what it deletes is one
+//! too, whose documents and counts are taken off; so df, N and the mean length are those of the caller's snapshot.
 
 pub mod bm25;
+pub mod cache;
+pub mod compaction;
 pub mod expand;
 pub mod explain;
+pub mod index;
 pub mod maxscore;
 pub mod ordinals;
 pub mod postings;
 pub mod segment;
+pub mod shelf;
 pub mod tokens;
 pub mod topk;
 pub mod tsquery;

@@ -140,8 +140,12 @@ impl Source<'_> {
     }
 }
 
-/// One list of what lives in several; `None` when nothing does.
-pub fn merge(lists: &[OldList<'_>], renumbering: &Renumbering) -> Result<Option<EncodedList>> {
+/// One list of what lives in several; `None` when nothing does. `seen` is told each posting by its new ordinal.
+pub fn merge(
+    lists: &[OldList<'_>],
+    renumbering: &Renumbering,
+    seen: &mut dyn FnMut(Posting),
+) -> Result<Option<EncodedList>> {
     let mut merged = ListBuilder::default();
     let mut sources = Vec::with_capacity(lists.len());
     for list in lists {
@@ -154,6 +158,7 @@ pub fn merge(lists: &[OldList<'_>], renumbering: &Renumbering) -> Result<Option<
         sources.iter_mut().filter_map(|s| Some((s.head?, s))).min_by_key(|(head, _)| head.ordinal)
     {
         merged.push(head)?;
+        seen(head);
         let old = source.cursor.posting().map_or(END, |p| p.ordinal);
         source.advance(old.saturating_add(1), renumbering)?;
     }

@@ -69,6 +69,14 @@ impl<'a> Reader<'a> {
         u32::try_from(self.u64()?).map_err(|_| corrupt("an integer is too large"))
     }
 
+    /// Bytes behind their number.
+    pub fn bytes(&mut self) -> Result<&'a [u8]> {
+        let count = self.count(1)?;
+        let (bytes, rest) = self.rest.split_at(count);
+        self.rest = rest;
+        Ok(bytes)
+    }
+
     /// A number of things that follow, each of `each` bytes or more; so it is safe as a capacity.
     pub fn count(&mut self, each: usize) -> Result<usize> {
         let count = self.u64()?;

@@ -6,7 +6,7 @@
 #![allow(dead_code, clippy::expect_used, reason = "not every test file uses all of it, and a test may end anywhere")]
 
 use rag_core::lexical::bm25::Statistics;
-use rag_core::lexical::maxscore::{Fresh, List, Query, QueryTerm, Segment};
+use rag_core::lexical::maxscore::{List, Query, QueryTerm, Segment};
 use rag_core::lexical::ordinals::{Ids, OrdinalSet};
 use rag_core::lexical::postings::MemoryList;
 use rag_core::lexical::segment::Builder;
@@ -74,7 +74,6 @@ pub struct Part {
 
 pub struct Population {
     pub parts: Vec<Part>,
-    pub fresh: Vec<Document>,
 }
 
 pub fn population(shape: Shape) -> Population {
@@ -91,16 +90,14 @@ pub fn population(shape: Shape) -> Population {
         let length = terms.values().sum::<u32>() + (random.unit().powi(4) * 400.0) as u32;
         documents.push(Document { id, dl: if shape.ties { 20 } else { length }, terms });
     }
-    // The last place is what no segment has yet.
-    let places = shape.segments + 1;
+    let places = shape.segments;
     let mut cut: Vec<Vec<Document>> = vec![Vec::new(); places];
     for (at, document) in documents.into_iter().enumerate() {
         let place = if shape.contiguous { at * places / shape.documents } else { random.below(places as u64) as usize };
         cut[place].push(document);
     }
-    let fresh = cut.pop().unwrap_or_default();
     let parts = cut.into_iter().map(|documents| part(documents, shape.dead, &mut random)).collect();
-    Population { parts, fresh }
+    Population { parts }
 }
 
 fn part(documents: Vec<Document>, dead: f64, random: &mut Random) -> Part {
@@ -118,11 +115,8 @@ fn part(documents: Vec<Document>, dead: f64, random: &mut Random) -> Part {
 impl Population {
     /// The documents that are alive.
     pub fn alive(&self) -> Vec<&Document> {
-        let alive = |part: &'_ Part, at: usize| !part.dead.contains(at as u32);
-        let in_parts = self.parts.iter().flat_map(|p| {
-            p.documents.iter().enumerate().filter(move |(at, _)| alive(p, *at)).map(|(_, document)| document)
-        });
-        in_parts.chain(&self.fresh).collect()
+        let places = self.parts.iter().flat_map(|p| p.documents.iter().enumerate().map(move |place| (p, place)));
+        places.filter(|(p, (at, _))| !p.dead.contains(*at as u32)).map(|(_, (_, document))| document).collect()
     }
 
     /// The query for these terms, with the counts of the living.
@@ -140,7 +134,7 @@ impl Population {
         }
     }
 
-    /// The segments and the fresh documents as a search gets them; `allow` is ids.
+    /// The segments as a search gets them; `allow` is ids.
     pub fn search(&self, terms: &[(u32, f64)], query: &Query, allow: Option<&BTreeSet<i64>>) -> Vec<(i64, u64)> {
         let allowed = |part: &Part| allow.map(|a| a.iter().filter_map(|id| part.ids.ordinal(*id)).collect());
         let allows: Vec<Option<OrdinalSet>> = self.parts.iter().map(allowed).collect();
@@ -154,15 +148,7 @@ impl Population {
                 allow: allow.as_ref(),
             })
             .collect();
-        let fresh: Vec<Fresh> = (self.fresh.iter())
-            .filter(|d| allow.is_none_or(|a| a.contains(&d.id)))
-            .map(|d| Fresh {
-                id: d.id,
-                dl: d.dl,
-                tfs: terms.iter().map(|(t, _)| d.terms.get(t).copied().unwrap_or(0)).collect(),
-            })
-            .collect();
-        let found = rag_core::lexical::maxscore::search(query, &segments, &fresh, &mut || Ok(())).expect("valid");
+        let found = rag_core::lexical::maxscore::search(query, &segments, &mut || Ok(())).expect("valid");
         found.into_iter().map(|h| (h.id, h.score.to_bits())).collect()
     }
 

@@ -90,6 +90,11 @@ impl Directory {
         &self.pages
     }
 
+    /// Bytes it takes in memory, roughly.
+    pub fn memory(&self) -> usize {
+        size_of::<Self>() + self.pages.len() * size_of::<PageEntry>()
+    }
+
     /// Reads the heads of page `number` of this list.
     pub fn page(&self, number: usize, bytes: Vec<u8>) -> Result<Page> {
         let entry = self.pages.get(number).ok_or_else(|| corrupt("there is no such page"))?;
