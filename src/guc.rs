@@ -20,6 +20,7 @@ static PARSE_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(2);
 static ENGINE_MEMORY_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(2048);
 static PARSE_MEMORY_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(4096);
 static CLONE_DISK_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(8192);
+static LEXICAL_CACHE: GucSetting<i32> = GucSetting::<i32>::new(16);
 static JOB_LEASE: GucSetting<i32> = GucSetting::<i32>::new(300);
 static REQUEST_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(300_000);
 static START_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(30_000);
@@ -34,6 +35,8 @@ pub const MAX_ENGINE_MEMORY: i32 = 1 << 20;
 pub const MIN_PARSE_MEMORY: i32 = 512;
 /// Lowest limit of the disk that clones take, in MB: the index of one may take half of it.
 pub const MIN_CLONE_DISK: i32 = 1024;
+/// Highest bound of what a session keeps of the BM25 index, in MB.
+pub const MAX_LEXICAL_CACHE: i32 = 1 << 16;
 /// Bounds of a job's lease in seconds.
 pub const MIN_JOB_LEASE: i32 = 5;
 /// See [`MIN_JOB_LEASE`].
@@ -134,6 +137,16 @@ pub fn define() {
         GucFlags::UNIT_MB,
     );
     GucRegistry::define_int_guc(
+        c"pg_rag.lexical_cache",
+        c"Sets the memory in which a session keeps what it read of the BM25 index.",
+        c"0: it keeps nothing and reads all again for each query.",
+        &LEXICAL_CACHE,
+        0,
+        MAX_LEXICAL_CACHE,
+        GucContext::Userset,
+        GucFlags::UNIT_MB,
+    );
+    GucRegistry::define_int_guc(
         c"pg_rag.job_lease",
         c"Sets how long a job worker may make no progress before its job is given to another.",
         c"A batch of documents or vectors must be done within it.",
@@ -186,6 +199,11 @@ pub fn allowed() -> Allowed {
         text(setting).split(',').map(str::trim).filter(|p| !p.is_empty()).map(str::to_owned).collect()
     };
     Allowed { paths: list(&ALLOWED_PATHS), hosts: list(&ALLOWED_HOSTS) }
+}
+
+/// Bytes in which a session keeps what it read of the BM25 index.
+pub fn lexical_cache() -> usize {
+    (LEXICAL_CACHE.get().unsigned_abs() as usize) << 20
 }
 
 /// How long a job worker may make no progress.

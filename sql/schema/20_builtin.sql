@@ -34,6 +34,7 @@ SELECT pg_catalog.pg_extension_config_dump('rag.source_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('rag.sync_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('rag.document_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('rag.chunk_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.chunk_entry_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('rag.profile_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('rag.job_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('rag.job_failure_id_seq', '');

@@ -69,3 +69,27 @@ SELECT j.id AS job_id, j.kind, s.name AS source, j.attempts, j.finished_at, f.fa
   LEFT JOIN LATERAL (SELECT * FROM rag.job_failure f WHERE f.job_id = j.id ORDER BY f.id DESC LIMIT 1) f ON true
  WHERE j.state = 'dead';
 COMMENT ON VIEW rag.failed_jobs IS 'jobs that are out of attempts, with their last error; rag.retry gives them new ones';
+
+-- Read with the owner's rights, because nobody has any on the tables of the index.
+CREATE VIEW rag.lexical_status AS
+SELECT c.name AS collection, u.unit,
+       CASE WHEN EXISTS (SELECT FROM rag.lex_gap g WHERE g.collection_id = c.id) THEN 'missing'
+            WHEN x.segments = 0 AND EXISTS (SELECT FROM rag.chunk k WHERE k.collection_id = c.id AND k.current) THEN 'missing'
+            ELSE 'ready' END AS state,
+       x.segments, x.small_segments, x.dead_segments, x.documents - x.dead_documents AS documents, x.dead_documents,
+       CASE WHEN x.documents = 0 THEN 0.0 ELSE x.dead_documents::double precision / x.documents END AS dead_share,
+       x.postings, x.terms, x.bytes
+  FROM rag.collection c
+ CROSS JOIN (VALUES ('chunk')) AS u (unit)
+ CROSS JOIN LATERAL (
+    SELECT pg_catalog.count(*) FILTER (WHERE NOT s.dead) AS segments,
+           pg_catalog.count(*) FILTER (WHERE NOT s.dead AND s.documents < 8) AS small_segments,
+           pg_catalog.count(*) FILTER (WHERE s.dead) AS dead_segments,
+           coalesce(sum(s.documents) FILTER (WHERE NOT s.dead), 0)::bigint AS documents,
+           coalesce(sum(s.documents) FILTER (WHERE s.dead), 0)::bigint AS dead_documents,
+           coalesce(sum(s.postings) FILTER (WHERE NOT s.dead), 0)::bigint AS postings,
+           coalesce(sum(s.terms) FILTER (WHERE NOT s.dead), 0)::bigint AS terms,
+           coalesce(sum(s.bytes + pg_catalog.octet_length(s.ids)), 0)::bigint AS bytes
+      FROM rag.lex_segment s WHERE s.collection_id = c.id AND s.unit = u.unit) x;
+COMMENT ON VIEW rag.lexical_status IS
+    'per collection: the index of the BM25 leg; where its state is missing, every match is read until rag.reindex_lexical has run';

@@ -11,7 +11,9 @@ COMMENT ON INDEX rag.document_external_id IS 'documents by the key of their sour
 COMMENT ON INDEX rag.chunk_document IS 'chunks of a document in their order';
 COMMENT ON INDEX rag.chunk_parent IS 'chunks inside a chunk';
 COMMENT ON INDEX rag.chunk_by_key IS 'chunks by their permanent key';
-COMMENT ON INDEX rag.chunk_tsv IS 'matches of the BM25 leg';
+COMMENT ON INDEX rag.chunk_entry IS 'passages by their number in the BM25 index';
+COMMENT ON INDEX rag.lex_segment_population IS 'segments of a collection';
+COMMENT ON INDEX rag.chunk_tsv IS 'matches by boolean queries, and of the BM25 leg where its own index is not there';
 COMMENT ON INDEX rag.chunk_length IS 'number and mean length of the passages of a collection';
 COMMENT ON INDEX rag.chunk_embedding_chunk IS 'vectors of a chunk';
 COMMENT ON INDEX rag.chunk_embedding_text IS 'vectors of equal texts';
@@ -46,13 +48,18 @@ BEGIN
               ('truncated', 'chunks whose embedded text was cut at the window of the model'),
               ('pending', 'chunks that have no vector yet'),
               ('oldest_pending', 'how long the oldest of these has waited'),
-              ('coverage', 'share of the chunks that have a vector')) AS own (name, meaning)
+              ('coverage', 'share of the chunks that have a vector'),
+              ('segments', 'segments with documents'), ('small_segments', 'of these, those of less than 8 documents'),
+              ('dead_segments', 'segments that say what was deleted'), ('dead_documents', 'deleted, not merged away yet'),
+              ('dead_share', 'share of the indexed documents that are deleted'),
+              ('unit', 'what is indexed'), ('terms', 'terms of all segments, each counted once in each')) AS own (name, meaning)
                ON own.name OPERATOR(pg_catalog.=) a.attname
          WHERE v.relnamespace OPERATOR(pg_catalog.=) 'rag'::pg_catalog.regnamespace
            AND v.relkind OPERATOR(pg_catalog.=) 'v'
         UNION ALL
         SELECT pg_catalog.format('SEQUENCE rag.%I', s.relname),
-               'keys of rag.' OPERATOR(pg_catalog.||) pg_catalog.replace(s.relname, '_id_seq', '')
+               CASE s.relname WHEN 'chunk_entry_seq' THEN 'entries of rag.chunk in the BM25 index'
+                    ELSE 'keys of rag.' OPERATOR(pg_catalog.||) pg_catalog.replace(s.relname, '_id_seq', '') END
           FROM pg_catalog.pg_class s
          WHERE s.relnamespace OPERATOR(pg_catalog.=) 'rag'::pg_catalog.regnamespace
            AND s.relkind OPERATOR(pg_catalog.=) 'S'

@@ -19,7 +19,11 @@ COMMENT ON FUNCTION rag.enqueue_sync(text) IS
     'queues a sync that a background worker runs after commit; returns the job (rag.jobs shows it)';
 COMMENT ON FUNCTION rag.retry(bigint) IS 'gives a job of rag.failed_jobs new attempts';
 COMMENT ON FUNCTION rag.repair() IS
-    'makes HNSW indexes that a restore has left out or that are not valid, queues vectors for chunks that have none, and starts waiting jobs; returns what was done; searches go on meanwhile';
+    'makes HNSW indexes that a restore has left out or that are not valid, makes BM25 indexes anew that do not have every passage, queues vectors for chunks that have none, and starts waiting jobs; returns what was done; searches go on meanwhile';
+COMMENT ON FUNCTION rag.compact(text) IS
+    'merges the BM25 index of a collection, or of all, into one segment for each label; returns how many segments were merged';
+COMMENT ON FUNCTION rag.reindex_lexical(text) IS
+    'makes the BM25 index of a collection, or of all, anew from its passages; writers wait meanwhile, searches do not; returns the number of passages';
 COMMENT ON FUNCTION rag.sync_begin(text) IS 'step of rag.sync: starts a run and returns it';
 COMMENT ON FUNCTION rag.sync_list(bigint) IS 'step of rag.sync: lists the source';
 COMMENT ON FUNCTION rag.sync_batch(bigint) IS 'step of rag.sync: reads and stores some documents; returns whether there may be more';

@@ -6,6 +6,7 @@ use crate::engine_client;
 use crate::error::OrRaise;
 use crate::spi::guarded;
 use crate::store::collection;
+use crate::store::lexical::compaction;
 use crate::sync;
 use crate::worker;
 use pgrx::iter::TableIterator;
@@ -71,11 +72,15 @@ fn health() -> TableIterator<
     ))
 }
 
-/// Makes again what a restore or an upgrade has left out: HNSW indexes, vectors, and workers for jobs that wait.
+/// Makes again what a restore or an upgrade has left out: HNSW indexes, BM25 indexes, vectors, and workers for jobs that wait.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
 fn repair() -> TableIterator<'static, (name!(object, String), name!(action, String))> {
     let repair = || {
         let mut done = collection::repair_indexes()?;
+        for (id, name) in compaction::faulty()? {
+            compaction::reindex(id)?;
+            done.push((name, "lexical index made anew".to_owned()));
+        }
         done.extend(sync::enqueue_missing()?.into_iter().map(|name| (name, "embedding queued".to_owned())));
         Ok(done)
     };

@@ -10,6 +10,7 @@ mod embed;
 mod health;
 mod ingest;
 mod jobs;
+mod lexical;
 mod search;
 
 use crate::worker;
@@ -24,22 +25,40 @@ fn required<T>(name: &str, value: Option<T>) -> Result<T> {
 }
 
 thread_local! {
-    /// Whether this transaction announces its jobs already.
+    /// Whether this transaction announces its work already, and whether it has queued a job.
     static ANNOUNCING: Cell<bool> = const { Cell::new(false) };
+    static QUEUED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Has the launcher look for jobs once the transaction has committed. One that is prepared for two-phase commit is committed
 /// by somebody who knows nothing of it, so it is refused, as PostgreSQL refuses it after NOTIFY.
 fn announce_at_commit() {
+    QUEUED.set(true);
+    announce();
+}
+
+/// The same for work that can wait for the next announcement, so that any transaction may do it.
+fn announce() {
     if ANNOUNCING.replace(true) {
         return;
     }
-    register_xact_callback(PgXactCallbackEvent::Commit, || {
+    fn end() -> bool {
         ANNOUNCING.set(false);
+        QUEUED.replace(false)
+    }
+    register_xact_callback(PgXactCallbackEvent::Commit, || {
+        end();
         worker::announce_jobs();
     });
-    register_xact_callback(PgXactCallbackEvent::Abort, || ANNOUNCING.set(false));
+    register_xact_callback(PgXactCallbackEvent::Abort, || {
+        end();
+    });
     register_xact_callback(PgXactCallbackEvent::PrePrepare, || {
-        crate::error::raise(Error::unsupported("cannot prepare a transaction that has queued a job"))
+        if QUEUED.get() {
+            crate::error::raise(Error::unsupported("cannot prepare a transaction that has queued a job"))
+        }
+    });
+    register_xact_callback(PgXactCallbackEvent::Prepare, || {
+        end();
     });
 }

@@ -71,7 +71,7 @@ fn search(
         let settings = settled(profile.unwrap_or("default"), &or_null(settings), &arguments)?;
         let filter = Filter::parse(&or_null(filter))?;
         let request = Request::new(query, top_k.unwrap_or(TOP_K), filter, collection.unwrap_or("default"), settings)?;
-        retrieve::search(&request, query_embedding.map(|v| v.0), guc::waits())
+        retrieve::search(&request, query_embedding.map(|v| v.0), guc::waits(), guc::lexical_cache())
     };
     let outcome = guarded(|| snapshot(run)).or_raise();
     if outcome.query_cut {

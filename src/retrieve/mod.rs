@@ -17,12 +17,13 @@ use crate::guc::Waits;
 use crate::inference;
 use crate::store::collection::{self, Collection};
 use dense::Dense;
+use lexical::Bm25;
 use rag_core::query::Request;
 use rag_core::query::settings::{Mode, OnDegraded};
 use rag_core::rank::fuse::{Leg, rrf};
 use rag_core::rank::trace::{Stage, Trace};
 use rag_core::{Error, Kind, Result};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// What a search found.
 #[derive(Debug)]
@@ -40,11 +41,14 @@ pub struct Outcome {
 }
 
 /// Runs a search.
-pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits) -> Result<Outcome> {
+///
+/// `memory` bounds what the backend keeps of the BM25 index, in bytes.
+pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits, memory: usize) -> Result<Outcome> {
     let collection = collection::by_name(&request.collection)?;
     let settings = &request.settings;
     let mut trace = Trace::default();
     let mut degraded = None;
+    let candidates = settings.candidate_k as usize;
 
     let dense = match settings.mode {
         Mode::Bm25 => None,
@@ -59,16 +63,15 @@ pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits
     };
     let bm25 = match settings.mode {
         Mode::Dense => None,
-        Mode::Hybrid | Mode::Bm25 => Some(lexical::search(&collection, request)?),
+        Mode::Hybrid | Mode::Bm25 => Some(lexical::search(&collection, request, candidates, memory)?),
     };
 
-    let candidates = settings.candidate_k as usize;
     let dense_ids: Vec<i64> = dense.iter().flat_map(|d| d.found.iter().map(|(id, _)| *id)).collect();
-    let bm25_ids: Vec<i64> = bm25.iter().flat_map(|b| b.found.iter().take(candidates).map(|s| s.id)).collect();
+    let bm25_ids: Vec<i64> = bm25.iter().flat_map(|b| b.found.iter().map(|(id, _)| *id)).collect();
     trace.enter(Stage::Dense, dense.iter().flat_map(|d| d.found.iter().copied()));
-    trace.enter(Stage::Bm25, bm25.iter().flat_map(|b| b.found.iter().take(candidates).map(|s| (s.id, s.score))));
+    trace.enter(Stage::Bm25, bm25.iter().flat_map(|b| b.found.iter().copied()));
     if let (Some(dense), Some(bm25)) = (&dense, &bm25) {
-        fill_missing(&collection, dense, &bm25.found, &dense_ids, &bm25_ids, &mut trace)?;
+        fill_missing(&collection, dense, bm25, &dense_ids, &bm25_ids, &mut trace)?;
     }
 
     let ranked: Vec<(i64, f64)> = match (&dense, &bm25) {
@@ -82,7 +85,7 @@ pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits
             fused
         }
         (Some(dense), None) => dense.found.clone(),
-        (None, Some(bm25)) => bm25.found.iter().take(candidates).map(|s| (s.id, s.score)).collect(),
+        (None, Some(bm25)) => bm25.found.clone(),
         (None, None) => return Err(Error::internal("no leg ran")),
     };
     let top = &ranked[..ranked.len().min(request.top_k as usize)];
@@ -122,7 +125,7 @@ fn dense_leg(
 fn fill_missing(
     collection: &Collection,
     dense: &Dense,
-    bm25: &[rag_core::lexical::bm25::Scored],
+    bm25: &Bm25,
     dense_ids: &[i64],
     bm25_ids: &[i64],
     trace: &mut Trace,
@@ -132,11 +135,11 @@ fn fill_missing(
     for (id, score) in dense.scores_of(collection, without_dense)? {
         trace.fill(Stage::Dense, id, score);
     }
-    let scores: HashMap<i64, f64> = bm25.iter().map(|s| (s.id, s.score)).collect();
     let in_leg: HashSet<i64> = bm25_ids.iter().copied().collect();
-    for id in dense_ids.iter().filter(|id| !in_leg.contains(id)) {
-        // The leg scores every match, so what it did not score has no term of the query.
-        trace.fill(Stage::Bm25, *id, scores.get(id).copied().unwrap_or(0.0));
+    let without_bm25: Vec<i64> = dense_ids.iter().copied().filter(|id| !in_leg.contains(id)).collect();
+    let scores = bm25.scores_of(&without_bm25)?;
+    for id in without_bm25 {
+        trace.fill(Stage::Bm25, id, scores.get(&id).copied().unwrap_or(0.0));
     }
     Ok(())
 }

@@ -20,6 +20,11 @@ pub fn exclusive(table: &str, object: i64) -> Result<()> {
     acquire(&tag(table, object)?, pg_sys::ExclusiveLock, false, false).map(|_| ())
 }
 
+/// Takes `object` of `table` if nobody holds it, to the end of the transaction; says whether it did.
+pub fn try_exclusive(table: &str, object: i64) -> Result<bool> {
+    acquire(&tag(table, object)?, pg_sys::ExclusiveLock, false, true)
+}
+
 /// Takes `object` of `table` for the session if nobody holds it; says whether it did.
 pub fn try_for_session(table: &str, object: i64) -> Result<bool> {
     acquire(&tag(table, object)?, pg_sys::ExclusiveLock, true, true)

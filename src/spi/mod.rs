@@ -14,7 +14,9 @@ pub mod lock;
 mod plan;
 mod scope;
 
-pub use scope::{guarded, in_transaction_block, needs_fresh_snapshots, snapshot, subtransaction, with_settings};
+pub use scope::{
+    fresh_snapshot, guarded, in_transaction_block, needs_fresh_snapshots, snapshot, subtransaction, with_settings,
+};
 
 use pgrx::datum::DatumWithOid;
 use pgrx::memcxt::PgMemoryContexts;

@@ -59,6 +59,20 @@ pub fn snapshot<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     result
 }
 
+/// Runs `body` with an active snapshot that sees all that is committed now: for what is read without SQL after waiting for
+/// a lock.
+pub fn fresh_snapshot<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+    // SAFETY: pushed here and popped below; when an error passes by, the end of the (sub)transaction pops it.
+    unsafe {
+        pg_sys::CommandCounterIncrement();
+        pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot());
+    }
+    let result = body();
+    // SAFETY: the one that was pushed above.
+    unsafe { pg_sys::PopActiveSnapshot() };
+    result
+}
+
 /// Whether the session is between BEGIN and COMMIT.
 pub fn in_transaction_block() -> bool {
     // SAFETY: reads the state of the current transaction.

@@ -36,6 +36,11 @@ pub fn by_id(id: i64) -> Result<Collection> {
     Ok(Collection { id, name, model: model::by_id(model_id)? })
 }
 
+/// The keys of all collections.
+pub fn ids() -> Result<Vec<i64>> {
+    spi::select("SELECT id FROM rag.collection ORDER BY id", &[], |row| row.get(1))
+}
+
 /// Adds a collection with its HNSW index and returns its key.
 pub fn insert(name: &str, model: &Model) -> Result<i64> {
     let sql = "INSERT INTO rag.collection (name, model_id) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING RETURNING id";

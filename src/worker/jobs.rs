@@ -12,6 +12,7 @@ use crate::error;
 use crate::guc;
 use crate::spi;
 use crate::store::job::{self, Job};
+use crate::store::lexical::compaction;
 use crate::sync::job::{Attempt, Step};
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{FromDatum, PgTryBuilder, check_for_interrupts, pg_guard, pg_sys};
@@ -90,6 +91,10 @@ fn work(database: u32) -> Outcome<()> {
         }
         // Whoever commits a job sets the mark afterwards: either the mark comes after this, or the job is seen below.
         file(marks::clear(database))?;
+        if tidy() {
+            file(marks::set(database, 0))?;
+            continue;
+        }
         match transaction(None, job::next_due)? {
             // The mark must be there while a job runs, or nobody would come after this worker.
             Some(0) if !missed => {
@@ -102,6 +107,17 @@ fn work(database: u32) -> Outcome<()> {
             None => return Ok(()),
         }
     }
+}
+
+/// Merges segments of the BM25 index, if there are many; says whether it did.
+fn tidy() -> bool {
+    report(Some("pg_rag compaction"));
+    let merged = transaction(None, compaction::tidy);
+    report(None);
+    merged.unwrap_or_else(|(_, error)| {
+        pgrx::log!("pg_rag compaction: {}", error.message);
+        false
+    })
 }
 
 /// Runs one attempt and records its end.

@@ -57,8 +57,8 @@ impl Store {
         for (term, list) in built.lists {
             writer.add(&term, list, &mut rows).expect("in order");
         }
-        writer.finish(&mut rows).expect("in memory");
-        self.put(dead, Merged { documents: built.documents, total_dl: built.total_dl, ids, postings }, rows);
+        let terms = writer.finish(&mut rows).expect("in memory");
+        self.put(dead, Merged { documents: built.documents, total_dl: built.total_dl, ids, postings, terms }, rows);
     }
 
     fn insert(&mut self, documents: Vec<Document>) {

@@ -20,8 +20,9 @@ SELECT p.oid::regprocedure FROM pg_proc p
 SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'rag'::regnamespace AND c.relkind IN ('r', 'v')
    AND has_table_privilege('public', c.oid, 'SELECT');
 
--- A dump carries every table and every identity sequence.
+-- A dump carries every table and every identity sequence, but for the BM25 index, which a restore writes anew.
 SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'rag'::regnamespace AND c.relkind IN ('r', 'S')
+   AND c.relname NOT LIKE 'lex\_%'
    AND NOT c.oid = ANY (SELECT unnest(extconfig) FROM pg_extension WHERE extname = 'pg_rag');
 
 -- Volatility and parallel safety are said, not left to the default.

@@ -132,6 +132,11 @@ impl Scorer {
         Ok(())
     }
 
+    /// For each distinct term the number of documents that have it.
+    pub fn dfs(&self) -> &[u64] {
+        &self.df
+    }
+
     /// All eligible matches, best first; equal scores by id, lowest first.
     pub fn finish(self, population: Statistics) -> Vec<Scored> {
         // A population counted a moment before its members were read may be smaller than a df.

@@ -98,6 +98,8 @@ pub struct Merged {
     pub ids: Ids,
     /// Its postings.
     pub postings: u64,
+    /// Its distinct terms.
+    pub terms: u64,
 }
 
 /// Merges the live segments of a plan without what is dead; its rows go to `sink`. `None` when nothing lives.
@@ -162,12 +164,13 @@ fn merge(
             writer.add(&term, list, sink)?;
         }
     }
-    writer.finish(sink)?;
+    let terms = writer.finish(sink)?;
     Ok(Some(Merged {
         documents: u64::from(renumbering.ids.len()),
         total_dl: lengths.into_iter().map(u64::from).sum(),
         ids: renumbering.ids,
         postings,
+        terms,
     }))
 }
 

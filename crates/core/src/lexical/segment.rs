@@ -9,6 +9,7 @@
 use crate::error::{Error, Result};
 use crate::lexical::ordinals::{Ids, OrdinalSet};
 use crate::lexical::postings::{Cursor, Directory, END, EncodedList, ListBuilder, Pages, Posting};
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -17,6 +18,7 @@ use std::hash::Hash;
 pub struct Builder<T> {
     lists: HashMap<T, ListBuilder>,
     next: u32,
+    last_dl: u32,
     documents: u64,
     total_dl: u64,
     postings: u64,
@@ -35,7 +37,7 @@ pub struct Built<T> {
 
 impl<T> Default for Builder<T> {
     fn default() -> Self {
-        Self { lists: HashMap::new(), next: 0, documents: 0, total_dl: 0, postings: 0 }
+        Self { lists: HashMap::new(), next: 0, last_dl: 0, documents: 0, total_dl: 0, postings: 0 }
     }
 }
 
@@ -45,17 +47,39 @@ impl<T: Ord + Hash> Builder<T> {
     /// An ordinal that is not above the one before, a term that comes twice or a tf of 0 is an internal error; the builder
     /// is of no use after it.
     pub fn add(&mut self, ordinal: u32, dl: u32, terms: impl IntoIterator<Item = (T, u32)>) -> Result<()> {
+        self.begin(ordinal, dl)?;
+        for (term, tf) in terms {
+            self.postings += 1;
+            self.lists.entry(term).or_default().push(Posting { ordinal, tf, dl })?;
+        }
+        Ok(())
+    }
+
+    /// Begins a document whose terms are given one by one, by [`Builder::term`].
+    pub fn begin(&mut self, ordinal: u32, dl: u32) -> Result<()> {
         if ordinal < self.next || ordinal == END {
             return Err(Error::internal(format!("document {ordinal} cannot follow in a segment at {}", self.next)));
-        }
-        for (term, tf) in terms {
-            self.lists.entry(term).or_default().push(Posting { ordinal, tf, dl })?;
-            self.postings += 1;
         }
         self.next = ordinal + 1;
         self.documents += 1;
         self.total_dl += u64::from(dl);
+        self.last_dl = dl;
         Ok(())
+    }
+
+    /// Adds a term to the document begun last; only a term that is new to the segment is copied.
+    pub fn term<Q>(&mut self, term: &Q, tf: u32) -> Result<()>
+    where
+        T: Borrow<Q>,
+        Q: ?Sized + Hash + Eq + ToOwned<Owned = T>,
+    {
+        let ordinal = self.next.checked_sub(1).ok_or_else(|| Error::internal("a term belongs to no document"))?;
+        let posting = Posting { ordinal, tf, dl: self.last_dl };
+        self.postings += 1;
+        match self.lists.get_mut(term) {
+            Some(list) => list.push(posting),
+            None => self.lists.entry(term.to_owned()).or_default().push(posting),
+        }
     }
 
     /// Postings so far: what the caller bounds its memory by, at 2 to 4 bytes each and about 100 for each distinct term.

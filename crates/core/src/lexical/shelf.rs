@@ -13,11 +13,12 @@
 //!     bytes shared with the term before, the rest
 //!     0, directory, page        the list is here
 //!     1, df, number, parts      the list is apart, its directory in so many parts
+//!     2, ordinal, tf, dl        the only posting, as half of all terms have
 //! ```
 //!
 //! A segment of a few documents is one shelf and fits the row of the segment itself.
 
-use super::postings::{Directory, EncodedList, PAGE_BYTES};
+use super::postings::{Directory, EncodedList, ListBuilder, MemoryList, PAGE_BYTES, Posting};
 use super::varint::{self, Reader, corrupt};
 use crate::error::Result;
 use std::fmt::Debug;
@@ -55,6 +56,7 @@ pub struct Writer {
     last: String,
     bytes: Vec<u8>,
     lists: u32,
+    terms: u64,
 }
 
 impl Writer {
@@ -65,7 +67,12 @@ impl Writer {
             [page] if list.directory.len() + page.len() <= HERE_BYTES => Some(page),
             _ => None,
         };
-        if let Some(page) = here {
+        if list.df == 1 {
+            let postings = MemoryList::new(list)?.postings()?;
+            let [posting] = postings.as_slice() else { return Err(corrupt("a list of one posting has others")) };
+            stored.push(2);
+            [posting.ordinal, posting.tf, posting.dl].iter().for_each(|v| varint::write(&mut stored, u64::from(*v)));
+        } else if let Some(page) = here {
             stored.push(0);
             put(&mut stored, &list.directory);
             put(&mut stored, page);
@@ -94,12 +101,14 @@ impl Writer {
         put(&mut self.bytes, &term.as_bytes()[shared..]);
         self.bytes.extend(stored);
         term.clone_into(&mut self.last);
+        self.terms += 1;
         Ok(())
     }
 
-    /// Hands out the last shelf.
-    pub fn finish(mut self, sink: &mut dyn Sink) -> Result<()> {
-        self.close(sink)
+    /// Hands out the last shelf; returns the number of terms.
+    pub fn finish(mut self, sink: &mut dyn Sink) -> Result<u64> {
+        self.close(sink)?;
+        Ok(self.terms)
     }
 
     fn close(&mut self, sink: &mut dyn Sink) -> Result<()> {
@@ -163,6 +172,14 @@ impl Shelf {
         Self { first, bytes }
     }
 
+    /// A shelf whose first term is only in its bytes.
+    pub fn alone(bytes: Vec<u8>) -> Result<Self> {
+        let mut reader = Reader::new(&bytes);
+        reader.u64()?;
+        let first = text(reader.bytes()?)?;
+        Ok(Self { first, bytes })
+    }
+
     /// Bytes it takes in memory, roughly.
     pub fn memory(&self) -> usize {
         self.bytes.len() + self.first.len()
@@ -223,6 +240,7 @@ impl Shelf {
             let entry = match reader.byte()? {
                 0 => Entry::Here(reader.bytes()?, reader.bytes()?),
                 1 => Entry::Apart(reader.u32()?, reader.u32()?, reader.u32()?),
+                2 => Entry::One(Posting { ordinal: reader.u32()?, tf: reader.u32()?, dl: reader.u32()? }),
                 kind => return Err(corrupt(&format!("a shelf has an entry of kind {kind}"))),
             };
             if !started && term != self.first.as_bytes() {
@@ -240,6 +258,7 @@ impl Shelf {
 enum Entry<'s> {
     Here(&'s [u8], &'s [u8]),
     Apart(u32, u32, u32),
+    One(Posting),
 }
 
 impl Entry<'_> {
@@ -247,6 +266,13 @@ impl Entry<'_> {
         Ok(match self {
             Self::Here(directory, page) => Stored::Here(Directory::parse(directory)?, page.to_vec()),
             Self::Apart(df, number, parts) => Stored::Apart { df: *df, number: *number, parts: *parts },
+            Self::One(posting) => {
+                let mut list = ListBuilder::default();
+                list.push(*posting).map_err(|_| corrupt("a posting is out of range"))?;
+                let list = list.finish().ok_or_else(|| corrupt("a posting is missing"))?;
+                let page = list.pages.into_iter().next().ok_or_else(|| corrupt("a page is missing"))?;
+                Stored::Here(Directory::parse(&list.directory)?, page)
+            }
         })
     }
 }
@@ -269,14 +295,6 @@ impl MemoryRows {
     pub fn bytes(&self) -> usize {
         let lists = self.lists.iter().flatten().map(Vec::len).sum::<usize>();
         self.shelves.iter().map(|s| s.memory()).sum::<usize>() + lists
-    }
-
-    /// The bytes of a segment that is one shelf and nothing else.
-    pub fn only_shelf(&self) -> Option<(&str, &[u8])> {
-        match (self.shelves.as_slice(), self.lists.as_slice()) {
-            ([shelf], []) => Some((&shelf.first, &shelf.bytes)),
-            _ => None,
-        }
     }
 }
 

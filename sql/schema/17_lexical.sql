@@ -1,0 +1,102 @@
+-- SPDX-License-Identifier: PostgreSQL
+-- The index of the BM25 leg: segments of posting lists in ordinary rows, written by triggers in the transaction of what they
+-- index. Nobody is granted anything on these tables: the leg reads them itself, after it has asked what the caller may see.
+-- A dump leaves them out, because loading the rows of rag.chunk writes them anew.
+
+CREATE TABLE rag.lex_segment (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    collection_id bigint NOT NULL,
+    unit text NOT NULL CONSTRAINT lex_segment_unit_check CHECK (unit IN ('chunk', 'document')),
+    acl text,
+    dead boolean NOT NULL,
+    documents bigint NOT NULL,
+    total_dl bigint NOT NULL,
+    postings bigint NOT NULL,
+    terms bigint NOT NULL,
+    bytes bigint NOT NULL,
+    ids bytea NOT NULL,
+    shelf bytea
+);
+CREATE INDEX lex_segment_population ON rag.lex_segment (collection_id, unit);
+COMMENT ON TABLE rag.lex_segment IS 'segments of the BM25 index; a segment never changes, and a deletion is one too';
+COMMENT ON COLUMN rag.lex_segment.id IS 'key';
+COMMENT ON COLUMN rag.lex_segment.collection_id IS 'collection of its documents';
+COMMENT ON COLUMN rag.lex_segment.unit IS 'what its documents are: chunk or document';
+COMMENT ON COLUMN rag.lex_segment.acl IS 'their label';
+COMMENT ON COLUMN rag.lex_segment.dead IS 'whether they were deleted from other segments';
+COMMENT ON COLUMN rag.lex_segment.documents IS 'number of its documents';
+COMMENT ON COLUMN rag.lex_segment.total_dl IS 'sum of their lengths in lexemes';
+COMMENT ON COLUMN rag.lex_segment.postings IS 'number of its postings';
+COMMENT ON COLUMN rag.lex_segment.terms IS 'number of its distinct terms';
+COMMENT ON COLUMN rag.lex_segment.bytes IS 'bytes of its terms and lists';
+COMMENT ON COLUMN rag.lex_segment.ids IS 'their entries, packed';
+COMMENT ON COLUMN rag.lex_segment.shelf IS 'all of its terms with their lists, if that is little; else they are in rag.lex_shelf';
+
+CREATE TABLE rag.lex_shelf (
+    segment_id bigint NOT NULL,
+    term text COLLATE "C" NOT NULL,
+    payload bytea NOT NULL,
+    PRIMARY KEY (segment_id, term)
+);
+COMMENT ON TABLE rag.lex_shelf IS 'terms of segments with their lists, many to a row';
+COMMENT ON COLUMN rag.lex_shelf.segment_id IS 'the segment';
+COMMENT ON COLUMN rag.lex_shelf.term IS 'first term of the row';
+COMMENT ON COLUMN rag.lex_shelf.payload IS 'the terms, packed';
+
+CREATE TABLE rag.lex_page (
+    segment_id bigint NOT NULL,
+    list integer NOT NULL,
+    part integer NOT NULL,
+    payload bytea NOT NULL,
+    PRIMARY KEY (segment_id, list, part)
+);
+COMMENT ON TABLE rag.lex_page IS 'long posting lists of segments';
+COMMENT ON COLUMN rag.lex_page.segment_id IS 'the segment';
+COMMENT ON COLUMN rag.lex_page.list IS 'number of the list, which its term states';
+COMMENT ON COLUMN rag.lex_page.part IS 'place in the list: its directory first, then its pages';
+COMMENT ON COLUMN rag.lex_page.payload IS 'postings, packed';
+
+-- What is packed does not compress, and a page that fits a row is read with it.
+ALTER TABLE rag.lex_segment ALTER COLUMN ids SET STORAGE EXTERNAL, ALTER COLUMN shelf SET STORAGE EXTERNAL;
+ALTER TABLE rag.lex_shelf ALTER COLUMN payload SET STORAGE PLAIN;
+ALTER TABLE rag.lex_page ALTER COLUMN payload SET STORAGE PLAIN;
+-- Segments come and go as a whole; what they leave behind slows the scan for the living.
+ALTER TABLE rag.lex_segment SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200,
+    autovacuum_vacuum_insert_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+CREATE TABLE rag.lex_gap (
+    collection_id bigint PRIMARY KEY
+);
+COMMENT ON TABLE rag.lex_gap IS 'collections whose index is not there: their BM25 leg reads every match until rag.reindex_lexical has run';
+COMMENT ON COLUMN rag.lex_gap.collection_id IS 'the collection';
+
+-- A passage is known to the index by an entry, which is new whenever what the index says about it is.
+CREATE FUNCTION rag.renew_entry() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    NEW.entry := pg_catalog.nextval(TG_ARGV[0]::regclass);
+    RETURN NEW;
+END
+$function$;
+COMMENT ON FUNCTION rag.renew_entry() IS 'trigger: gives a row whose terms or label change another entry in the index';
+
+CREATE FUNCTION rag.index_terms() RETURNS trigger
+LANGUAGE c SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'index_terms_wrapper';
+COMMENT ON FUNCTION rag.index_terms() IS 'trigger: writes what a statement added and deleted as segments of the BM25 index';
+
+CREATE TRIGGER renew_entry BEFORE UPDATE ON rag.chunk FOR EACH ROW
+    WHEN (old.entry = new.entry AND (old.tsv IS DISTINCT FROM new.tsv OR old.dl <> new.dl OR old.current <> new.current
+          OR old.acl IS DISTINCT FROM new.acl OR old.collection_id <> new.collection_id))
+    EXECUTE FUNCTION rag.renew_entry('rag.chunk_entry_seq');
+CREATE TRIGGER index_inserted AFTER INSERT ON rag.chunk REFERENCING NEW TABLE AS added
+    FOR EACH STATEMENT EXECUTE FUNCTION rag.index_terms();
+CREATE TRIGGER index_updated AFTER UPDATE ON rag.chunk REFERENCING OLD TABLE AS gone NEW TABLE AS added
+    FOR EACH STATEMENT EXECUTE FUNCTION rag.index_terms();
+CREATE TRIGGER index_deleted AFTER DELETE ON rag.chunk REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION rag.index_terms();
+COMMENT ON TRIGGER renew_entry ON rag.chunk IS 'another entry for other terms';
+COMMENT ON TRIGGER index_inserted ON rag.chunk IS 'indexes what is added';
+COMMENT ON TRIGGER index_updated ON rag.chunk IS 'indexes what is changed';
+COMMENT ON TRIGGER index_deleted ON rag.chunk IS 'takes what is deleted out of the index';

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! The index of the BM25 leg: what writes it, merging it, making it anew.
+
+use crate::error::OrRaise;
+use crate::spi::guarded;
+use crate::store::collection;
+use crate::store::lexical::changes;
+use crate::store::lexical::compaction::{self, Extent};
+use pgrx::default;
+use pgrx::prelude::*;
+use std::convert::Infallible;
+
+/// Writes what a statement changed in `rag.chunk` into the index. Its SQL is in `sql/schema/17_lexical.sql`.
+#[pg_trigger(sql = false)]
+fn index_terms<'a>(trigger: &'a pgrx::PgTrigger<'a>) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, Infallible> {
+    if guarded(|| changes::statement(trigger)).or_raise() {
+        super::announce();
+    }
+    Ok(None::<PgHeapTuple<'a, pgrx::AllocatedByRust>>)
+}
+
+/// Merges the segments of the index of a collection, or of all, into one for each label; returns how many it merged.
+#[pg_extern(schema = "rag", volatile, parallel_unsafe, security_definer)]
+fn compact(collection: default!(Option<&str>, "NULL")) -> i64 {
+    let compact = || {
+        let mut merged = 0;
+        for place in compaction::places(key(collection)?)? {
+            merged += compaction::compact(&place, Extent::Full)?;
+        }
+        Ok(merged as i64)
+    };
+    guarded(compact).or_raise()
+}
+
+/// Makes the index of a collection, or of all, anew from its passages; returns their number.
+#[pg_extern(schema = "rag", volatile, parallel_unsafe, security_definer)]
+fn reindex_lexical(collection: default!(Option<&str>, "NULL")) -> i64 {
+    let reindex = || match key(collection)? {
+        Some(id) => compaction::reindex(id),
+        None => collection::ids()?.into_iter().map(compaction::reindex).sum(),
+    };
+    guarded(reindex).or_raise()
+}
+
+fn key(collection: Option<&str>) -> rag_core::Result<Option<i64>> {
+    collection.map(|name| Ok(collection::by_name(name)?.id)).transpose()
+}

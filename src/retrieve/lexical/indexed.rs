@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! The best chunks by the index.
+//!
+//! The index holds entries, not chunks: what it finds is joined to `rag.chunk` with the caller's rights before it counts
+//! for anything. Without a filter that loses nothing, because the segments are those of the caller's labels. With one, the
+//! best are looked at first, and if too few of them are eligible, either what is eligible is few and is found first, or
+//! it is many and the search goes deeper; so a search ends with as many as there are.
+
+use crate::retrieve::filter;
+use crate::spi;
+use crate::store::collection::Collection;
+use crate::store::lexical::Unit;
+use crate::store::lexical::population::{self, Labels};
+use pgrx::check_for_interrupts;
+use rag_core::Result;
+use rag_core::lexical::maxscore::{Query, QueryTerm};
+use rag_core::lexical::topk::Hit;
+use rag_core::query::Request;
+use std::collections::HashMap;
+
+/// So many eligible chunks are found before the search rather than after it.
+const SELECTIVE: i64 = 20_000;
+
+/// How much deeper each further step goes.
+const DEEPER: usize = 4;
+
+/// The best `limit` chunks and the counts behind their scores; `None` when the index has no answer.
+pub fn search(
+    collection: &Collection,
+    request: &Request,
+    terms: &[String],
+    limit: usize,
+    memory: usize,
+) -> Result<Option<(Vec<(i64, f64)>, Query)>> {
+    let Some(labels) = labels()? else { return Ok(None) };
+    let population = population::load(collection.id, Unit::Chunk, labels, memory)?;
+    if !population::is_usable(collection.id, &population)? {
+        return Ok(None);
+    }
+    let opened = population.index.open(terms, population.cache())?;
+    let counts = opened.dfs().iter().map(|df| QueryTerm { df: *df, weight: 1.0 }).collect();
+    let mut query = Query { terms: counts, population: population.index.population(), k: limit, after: None };
+    let mut interrupt = || {
+        check_for_interrupts!();
+        Ok(())
+    };
+    let mut found: Vec<(i64, f64)> = Vec::new();
+    let mut allow: Option<Vec<i64>> = None;
+    loop {
+        let hits = opened.search(&query, allow.as_deref(), &mut interrupt)?;
+        found.extend(eligible(collection, request, &hits)?);
+        if found.len() >= limit || hits.len() < query.k {
+            break;
+        }
+        if query.after.is_none() && !request.filter.is_empty() {
+            allow = few(collection, request)?;
+        }
+        if allow.is_some() {
+            // From the beginning, because what was found so far is among it.
+            found.clear();
+            query.after = None;
+            query.k = limit;
+            let hits = opened.search(&query, allow.as_deref(), &mut interrupt)?;
+            found.extend(eligible(collection, request, &hits)?);
+            break;
+        }
+        query.after = hits.last().copied();
+        query.k *= DEEPER;
+    }
+    found.truncate(limit);
+    Ok(Some((found, query)))
+}
+
+/// Whose documents the caller sees, if labels are all that decides it.
+fn labels() -> Result<Option<Labels>> {
+    // What the administrator decides by policies of his own, nobody has counted.
+    let sql = "SELECT EXISTS (SELECT FROM pg_catalog.pg_policy p
+                       WHERE p.polrelid IN ('rag.chunk'::regclass, 'rag.document'::regclass, 'rag.source'::regclass)
+                         AND p.polname <> 'labelled' AND pg_catalog.row_security_active(p.polrelid)),
+                      pg_catalog.row_security_active('rag.chunk'::regclass),
+                      pg_catalog.has_table_privilege('rag.chunk'::regclass, 'SELECT')";
+    let found = spi::select_one(sql, &[], |row| Ok((row.get(1)?, row.get(2)?, row.get(3)?)))?;
+    match found {
+        Some((false, true, true)) => {
+            let labels = spi::select("SELECT DISTINCT a.label FROM rag.acl a ORDER BY 1", &[], |row| row.get(1))?;
+            Ok(Some(Labels::Of(labels)))
+        }
+        Some((false, false, true)) => Ok(Some(Labels::All)),
+        // Without the right to read, the other way says so.
+        _ => Ok(None),
+    }
+}
+
+/// The hits that are eligible, as chunks, in their order.
+fn eligible(collection: &Collection, request: &Request, hits: &[Hit]) -> Result<Vec<(i64, f64)>> {
+    let entries: Vec<i64> = hits.iter().map(|h| h.id).collect();
+    let mut args = vec![collection.id.into(), entries.into()];
+    let condition = filter::compile(&request.filter, &mut args)?;
+    let sql = format!(
+        "SELECT c.entry, c.id FROM rag.chunk c{}
+          WHERE c.entry = ANY($2) AND c.collection_id = $1 AND c.current AND {}",
+        condition.joins, condition.sql
+    );
+    let chunks: HashMap<i64, i64> =
+        spi::select(&sql, &args, |row| Ok((row.get(1)?, row.get(2)?)))?.into_iter().collect();
+    Ok(hits.iter().filter_map(|h| Some((*chunks.get(&h.id)?, h.score))).collect())
+}
+
+/// The entries of all eligible chunks, if they are few.
+fn few(collection: &Collection, request: &Request) -> Result<Option<Vec<i64>>> {
+    let mut args = vec![collection.id.into(), (SELECTIVE + 1).into()];
+    let condition = filter::compile(&request.filter, &mut args)?;
+    let sql = format!(
+        "SELECT c.entry FROM rag.chunk c{} WHERE c.collection_id = $1 AND c.current AND {} LIMIT $2",
+        condition.joins, condition.sql
+    );
+    let mut entries: Vec<i64> = spi::select(&sql, &args, |row| row.get(1))?;
+    entries.sort_unstable();
+    Ok((entries.len() as i64 <= SELECTIVE).then_some(entries))
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! Every chunk that has a term of the query, scored.
+//!
+//! The GIN index on `tsv` gives the matches, their forward data gives tf, and df, N and the mean length are counted over
+//! what the caller may see in the collection, whatever the filter says. This is linear in the number of matches; it is
+//! exact and simple, which makes it the oracle of the index.
+
+use crate::retrieve::filter;
+use crate::spi;
+use crate::store::collection::Collection;
+use rag_core::Result;
+use rag_core::lexical::bm25::{Scorer, Statistics};
+use rag_core::lexical::maxscore::{Query, QueryTerm};
+use rag_core::lexical::tsquery;
+use rag_core::query::Request;
+use std::collections::HashMap;
+
+/// The best `limit` chunks, and the counts behind their scores.
+pub fn search(
+    collection: &Collection,
+    request: &Request,
+    terms: &[String],
+    limit: usize,
+) -> Result<(Vec<(i64, f64)>, Query)> {
+    let mut scorer = Scorer::new(terms);
+    let mut ids: HashMap<i64, i64> = HashMap::new();
+    if let Some(any) = tsquery::any_of(terms) {
+        let mut args = vec![collection.id.into(), any.into()];
+        let condition = filter::compile(&request.filter, &mut args)?;
+        let sql = format!(
+            "SELECT c.entry, c.dl, pg_catalog.tsvectorsend(c.tsv), coalesce({}, false), c.id
+               FROM rag.chunk c{}
+              WHERE c.collection_id = $1 AND c.current AND c.tsv @@ $2::tsquery",
+            condition.sql, condition.joins
+        );
+        spi::each(&sql, &args, |row| {
+            let (entry, eligible) = (row.get(1)?, row.get(4)?);
+            if eligible {
+                ids.insert(entry, row.get(5)?);
+            }
+            scorer.add(entry, row.get::<i32>(2)?.unsigned_abs(), row.get(3)?, eligible)
+        })?;
+    }
+    let population = statistics(collection)?;
+    let dfs = scorer.dfs().iter().map(|df| QueryTerm { df: *df, weight: 1.0 }).collect();
+    let query = Query { terms: dfs, population, k: limit, after: None };
+    let scored = scorer.finish(population).into_iter().take(limit);
+    Ok((scored.filter_map(|s| Some((*ids.get(&s.id)?, s.score))).collect(), query))
+}
+
+fn statistics(collection: &Collection) -> Result<Statistics> {
+    let sql = format!(
+        "SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(c.dl), 0)::bigint FROM rag.chunk c{}
+          WHERE c.collection_id = $1 AND c.current",
+        filter::visibility_joins()?
+    );
+    let found = spi::select_one(&sql, &[collection.id.into()], |row| {
+        Ok(Statistics { documents: row.get::<i64>(1)?.unsigned_abs(), total_dl: row.get::<i64>(2)?.unsigned_abs() })
+    })?;
+    Ok(found.unwrap_or_default())
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! The BM25 leg: the best chunks by the terms of the query, exact.
+//!
+//! Owns the choice between two ways to the same result. [`indexed`] walks the segments of the index, whose counts are those
+//! of the labels the caller has. [`matches`] reads the forward data of every match; it is linear in their number, and takes
+//! over where the index has no answer: it was never made, or policies of the administrator's own decide what is seen, so
+//! that nobody knows the counts without counting. Both rank by score, and equal scores by entry.
+
+mod indexed;
+mod matches;
+
+use crate::spi;
+use crate::store::collection::Collection;
+use crate::store::source;
+use rag_core::Result;
+use rag_core::lexical::explain::{self, Explanation};
+use rag_core::lexical::maxscore::Query;
+use rag_core::lexical::tsvector;
+use rag_core::query::Request;
+use std::collections::HashMap;
+
+/// What the leg found.
+#[derive(Debug, Default)]
+pub struct Bm25 {
+    /// The best eligible chunks with their scores, best first, no more than were asked for.
+    pub found: Vec<(i64, f64)>,
+    /// Sources whose text search configuration was dropped, with its name: the query was not read by it.
+    pub without_config: Vec<(String, String)>,
+    /// The terms of the query.
+    terms: Vec<String>,
+    /// Their counts, which every score needs.
+    query: Option<Query>,
+}
+
+/// Runs the leg for the best `limit`. `memory` bounds what is kept of the index, in bytes.
+pub fn search(collection: &Collection, request: &Request, limit: usize, memory: usize) -> Result<Bm25> {
+    let source::Configs { usable, missing: without_config } = source::configs(collection.id)?;
+    let terms = terms(usable, &request.query)?;
+    if terms.is_empty() {
+        return Ok(Bm25 { without_config, ..Bm25::default() });
+    }
+    let (found, query) = match indexed::search(collection, request, &terms, limit, memory)? {
+        Some(result) => result,
+        None => matches::search(collection, request, &terms, limit)?,
+    };
+    Ok(Bm25 { found, without_config, terms, query: Some(query) })
+}
+
+impl Bm25 {
+    /// The scores of chunks, whether the leg found them or not; 0 for one that has no term of the query.
+    pub fn scores_of(&self, ids: &[i64]) -> Result<HashMap<i64, f64>> {
+        let found: HashMap<i64, f64> = self.found.iter().copied().collect();
+        let mut scores: HashMap<i64, f64> = ids.iter().map(|id| (*id, found.get(id).copied().unwrap_or(0.0))).collect();
+        let missing: Vec<i64> = ids.iter().copied().filter(|id| !found.contains_key(id)).collect();
+        scores.extend(self.explain(missing)?.into_iter().map(|(id, explanation)| (id, explanation.score)));
+        Ok(scores)
+    }
+
+    /// Where the scores of chunks come from, term by term.
+    fn explain(&self, ids: Vec<i64>) -> Result<Vec<(i64, Explanation)>> {
+        let Some(query) = self.query.as_ref().filter(|_| !ids.is_empty()) else { return Ok(Vec::new()) };
+        let places: HashMap<&[u8], usize> = self.terms.iter().map(String::as_bytes).zip(0..).collect();
+        let sql = "SELECT c.id, c.dl, pg_catalog.tsvectorsend(c.tsv) FROM rag.chunk c WHERE c.id = ANY($1)";
+        spi::select(sql, &[ids.into()], |row| {
+            let mut tfs = vec![0; self.terms.len()];
+            tsvector::for_each(&row.get::<Vec<u8>>(3)?, |lexeme, tf| {
+                if let Some(place) = places.get(lexeme) {
+                    tfs[*place] = tf;
+                }
+            })?;
+            Ok((row.get(1)?, explain::explain(query, &tfs, row.get::<i32>(2)?.unsigned_abs())?))
+        })
+    }
+}
+
+/// Distinct lexemes of the query, by every text search configuration of the collection.
+fn terms(configs: Vec<String>, query: &str) -> Result<Vec<String>> {
+    let sql = "SELECT DISTINCT u.lexeme FROM unnest($1::text[]) AS g (config),
+                      unnest(pg_catalog.to_tsvector(g.config::pg_catalog.regconfig, $2)) AS u ORDER BY 1";
+    spi::select(sql, &[configs.into(), query.into()], |row| row.get(1))
+}
