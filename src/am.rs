@@ -140,7 +140,7 @@ fn scan_key(key: &Key<'_>) -> Result<pg_sys::ScanKeyData> {
             column,
             strategy as pg_sys::StrategyNumber,
             pg_sys::InvalidOid,
-            pg_sys::Oid::from(pg_sys::C_COLLATION_OID),
+            pg_sys::C_COLLATION_OID,
             procedure.into(),
             value.ok_or_else(missing)?,
         );

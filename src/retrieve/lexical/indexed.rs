@@ -7,6 +7,7 @@
 //! best are looked at first, and if too few of them are eligible, either what is eligible is few and is found first, or
 //! it is many and the search goes deeper; so a search ends with as many as there are.
 
+use super::Ranked;
 use crate::retrieve::filter;
 use crate::spi;
 use crate::store::collection::Collection;
@@ -32,7 +33,7 @@ pub fn search(
     terms: &[String],
     limit: usize,
     memory: usize,
-) -> Result<Option<(Vec<(i64, f64)>, Query)>> {
+) -> Result<Option<Ranked>> {
     let Some(labels) = labels()? else { return Ok(None) };
     let population = population::load(collection.id, Unit::Chunk, labels, memory)?;
     if !population::is_usable(collection.id, &population)? {

@@ -6,6 +6,7 @@
 //! what the caller may see in the collection, whatever the filter says. This is linear in the number of matches; it is
 //! exact and simple, which makes it the oracle of the index.
 
+use super::Ranked;
 use crate::retrieve::filter;
 use crate::spi;
 use crate::store::collection::Collection;
@@ -17,12 +18,7 @@ use rag_core::query::Request;
 use std::collections::HashMap;
 
 /// The best `limit` chunks, and the counts behind their scores.
-pub fn search(
-    collection: &Collection,
-    request: &Request,
-    terms: &[String],
-    limit: usize,
-) -> Result<(Vec<(i64, f64)>, Query)> {
+pub fn search(collection: &Collection, request: &Request, terms: &[String], limit: usize) -> Result<Ranked> {
     let mut scorer = Scorer::new(terms);
     let mut ids: HashMap<i64, i64> = HashMap::new();
     if let Some(any) = tsquery::any_of(terms) {

@@ -33,6 +33,9 @@ pub struct Bm25 {
     query: Option<Query>,
 }
 
+/// The best chunks with their scores, and the counts behind these.
+type Ranked = (Vec<(i64, f64)>, Query);
+
 /// Runs the leg for the best `limit`. `memory` bounds what is kept of the index, in bytes.
 pub fn search(collection: &Collection, request: &Request, limit: usize, memory: usize) -> Result<Bm25> {
     let source::Configs { usable, missing: without_config } = source::configs(collection.id)?;

@@ -34,8 +34,11 @@ thread_local! {
 struct Store {
     table: u32,
     cache: Cache,
-    indexes: RefCell<HashMap<(i64, &'static str, Labels), Rc<Index>>>,
+    indexes: RefCell<HashMap<Name, Rc<Index>>>,
 }
+
+/// What an index is kept under.
+type Name = (i64, &'static str, Labels);
 
 /// Whose documents are seen.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
