@@ -4,7 +4,8 @@
 //!
 //! A client of the database, not a part of it: it sees what a user sees (`rag.add_source`, `rag.sync`, `rag.search` and
 //! the views) and brings judged collections in BEIR's layout and the metrics of [`rag_core::metrics`]. It must not read
-//! an internal table, with one stated exception: [`bench`] copies stored vectors for its hand-written rival.
+//! an internal table, with two stated exceptions: [`bench`] copies stored vectors for its
+//! hand-written rival, and [`lexical`] writes passages without an engine.
 //!
 //! It is a library as well as a program, so that the server tests assert the same numbers by the same code that
 //! `make eval` prints them with.
@@ -17,6 +18,7 @@ pub mod compare;
 pub mod db;
 pub mod import;
 pub mod latency;
+pub mod lexical;
 pub mod output;
 pub mod run;
 

@@ -8,7 +8,7 @@ use rag_eval::compare::{self, Compare};
 use rag_eval::import::{Import, import};
 use rag_eval::output::{self, Expectation};
 use rag_eval::run::{Judged, Retrieval, run};
-use rag_eval::{Error, Result, bench, db};
+use rag_eval::{Error, Result, bench, db, lexical};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -33,6 +33,10 @@ enum Command {
     Compare(Compare),
     /// Compares latencies with floors and rivals
     Bench(bench::Bench),
+    /// Compares the BM25 leg with PostgreSQL's full text search
+    Lexical(lexical::rival::Rival),
+    /// Shows how the BM25 index grows
+    LexicalGrowth(lexical::growth::Growth),
 }
 
 #[derive(Debug, clap::Args)]
@@ -64,6 +68,12 @@ fn main() -> ExitCode {
         Command::Run(args) => run_command(cli.dsn.as_deref(), args),
         Command::Compare(request) => compare_command(cli.dsn.as_deref(), request),
         Command::Bench(request) => bench_command(cli.dsn.as_deref(), request),
+        Command::Lexical(request) => {
+            lexical::rival::measure(&|| db::connect(cli.dsn.as_deref()), request).map(|page| print!("{page}"))
+        }
+        Command::LexicalGrowth(request) => {
+            lexical::growth::measure(&|| db::connect(cli.dsn.as_deref()), request).map(|page| print!("{page}"))
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

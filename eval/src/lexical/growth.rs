@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! How the BM25 index grows, on an invented corpus.
+//!
+//! Words are drawn by Zipf's law from a vocabulary that grows with the corpus by Heaps' law (K 40, β 0.5), about 110
+//! distinct ones a chunk; a query has two to six words of a chunk drawn at random, the commonest hundred words left out as a
+//! text search configuration leaves out stop words. The same seed gives the same corpus everywhere.
+
+use super::{NAME, SEARCH, Status};
+use crate::db;
+use crate::latency::{Latency, shown};
+use postgres::Client;
+use rag_core::{Error, Result};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::time::Instant;
+
+/// What to measure.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Growth {
+    /// Numbers of chunks
+    #[arg(required = true)]
+    pub chunks: Vec<u64>,
+    /// Queries
+    #[arg(long, default_value_t = 500)]
+    pub queries: usize,
+}
+
+/// Chunks of one statement.
+const BATCH: u64 = 20_000;
+/// Words of a chunk, which come to about 110 distinct ones.
+const WORDS: usize = 165;
+/// The commonest words, which stand for stop words.
+const STOP: u32 = 100;
+
+/// Random numbers from a seed (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A rank from `STOP`, by Zipf's law: the probability falls as one over the rank.
+    fn word(&mut self, vocabulary: f64) -> u32 {
+        let (low, high) = (f64::from(STOP).ln(), vocabulary.ln());
+        (low + (high - low) * self.unit()).exp() as u32
+    }
+}
+
+fn chunk(number: u64, chunks: u64) -> BTreeMap<u32, u32> {
+    // Heaps: the words of a corpus of n words are K·n^β.
+    let vocabulary = 40.0 * (chunks as f64 * WORDS as f64).sqrt();
+    let mut random = Random(number.wrapping_mul(0x2545_f491_4f6c_dd1d));
+    let length = WORDS / 2 + (random.next() % WORDS as u64) as usize;
+    let mut words = BTreeMap::new();
+    for _ in 0..length {
+        *words.entry(random.word(vocabulary)).or_insert(0) += 1;
+    }
+    words
+}
+
+/// Measures each size and returns a page of Markdown.
+pub fn measure(connect: &dyn Fn() -> Result<Client>, request: &Growth) -> Result<String> {
+    let mut client = connect()?;
+    let facts: Vec<String> = db::environment(&mut client)?.iter().map(|(k, v)| format!("{k} {v}")).collect();
+    let mut out = format!(
+        "# How the BM25 index grows\n\nOn: {}. Invented chunks of about 110 distinct terms, {} queries of 2 to 6 terms, the best \
+         100; milliseconds seen from a client on the same machine. *Build* is `rag.reindex_lexical`, from the stored `tsv`, one \
+         core; its WAL is that of the index alone. *Merge* is `rag.compact` of what the build has left.\n\n| chunks | postings | \
+         build, s | million postings/s | WAL per chunk, bytes | bytes per posting | segments | p50 | p95 | merge, s | p50 merged | \
+         p95 merged | first answers, p50 | p95 |\n|{}\n",
+        facts.join(", "),
+        request.queries,
+        "---:|".repeat(14)
+    );
+    for chunks in &request.chunks {
+        out.push_str(&row(connect, *chunks, request.queries)?);
+    }
+    Ok(out)
+}
+
+fn row(connect: &dyn Fn() -> Result<Client>, chunks: u64, queries: usize) -> Result<String> {
+    let mut client = connect()?;
+    load(&mut client, chunks)?;
+    let failed = |e: postgres::Error| db::sql("could not measure", &e);
+    let lsn = || -> Result<i64> {
+        let sql = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint";
+        Ok(connect()?.query_one(sql, &[]).map_err(failed)?.get(0))
+    };
+    let (before, started) = (lsn()?, Instant::now());
+    client.execute("SELECT rag.reindex_lexical($1)", &[&NAME]).map_err(failed)?;
+    let built = started.elapsed().as_secs_f64();
+    let wal = lsn()? - before;
+    client
+        .batch_execute("VACUUM (ANALYZE) rag.lex_shelf, rag.lex_page, rag.lex_segment; CHECKPOINT")
+        .map_err(failed)?;
+    let Status { postings, bytes, segments, .. } = super::status(&mut client)?;
+    let (_, several) = times(connect, chunks, queries)?;
+    let started = Instant::now();
+    client.execute("SELECT rag.compact($1)", &[&NAME]).map_err(failed)?;
+    let merged = started.elapsed().as_secs_f64();
+    client
+        .batch_execute("VACUUM (ANALYZE) rag.lex_shelf, rag.lex_page, rag.lex_segment; CHECKPOINT")
+        .map_err(failed)?;
+    let (first, one) = times(connect, chunks, queries)?;
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "| {chunks} | {postings} | {built:.1} | {:.2} | {} | {:.2} | {segments} | {} | {} | {merged:.1} | {} | {} | {} | {} |",
+        postings as f64 / built / 1e6,
+        wal / chunks as i64,
+        bytes as f64 / postings as f64,
+        shown(several.p50()),
+        shown(several.p95()),
+        shown(one.p50()),
+        shown(one.p95()),
+        shown(first.p50()),
+        shown(first.p95())
+    );
+    Ok(out)
+}
+
+/// The queries in a new session, twice: what it has not read yet, and what it has kept.
+fn times(connect: &dyn Fn() -> Result<Client>, chunks: u64, queries: usize) -> Result<(Latency, Latency)> {
+    let mut client = connect()?;
+    let mut random = Random(7);
+    let texts: Vec<String> = (0..queries)
+        .map(|at| {
+            let words: Vec<u32> = chunk(random.next() % chunks, chunks).into_keys().collect();
+            let wanted = 2 + at % 5;
+            let text = (0..wanted).map(|_| format!("w{} ", words[(random.next() % words.len() as u64) as usize]));
+            text.collect()
+        })
+        .collect();
+    let mut pass = || -> Result<Latency> {
+        let mut times = Latency::default();
+        for text in &texts {
+            let started = Instant::now();
+            client.query_one(SEARCH, &[text]).map_err(|e| db::sql(text, &e))?;
+            times.push(started.elapsed());
+        }
+        Ok(times)
+    };
+    Ok((pass()?, pass()?))
+}
+
+fn load(client: &mut Client, chunks: u64) -> Result<()> {
+    let failed = |e: postgres::Error| db::sql("could not load the corpus", &e);
+    let (collection, source, document) = super::empty(client)?;
+    // GIN over it would take longer than all else and is not measured here.
+    client.batch_execute("DROP INDEX IF EXISTS rag.chunk_tsv; VACUUM rag.chunk").map_err(failed)?;
+    let mut number = 0;
+    while number < chunks {
+        let sql =
+            "COPY rag.chunk (chunk_key, document_id, ordinal, content, content_sha256, token_count, collection_id,
+                                   source_id, tsv, dl) FROM STDIN";
+        let mut rows = client.copy_in(sql).map_err(failed)?;
+        for _ in 0..BATCH.min(chunks - number) {
+            let words = chunk(number, chunks);
+            let length: u32 = words.values().sum();
+            let (mut tsv, mut position) = (String::new(), 0);
+            for (word, tf) in words {
+                let positions: Vec<String> = (0..tf).map(|step| (position + step + 1).to_string()).collect();
+                position += tf;
+                let _ = write!(tsv, "w{word}:{} ", positions.join(","));
+            }
+            writeln!(
+                rows,
+                "00000000-0000-0000-0000-{number:012x}\t{document}\t{number}\tx\t\\\\x{}\t0\t{collection}\t{source}\t{tsv}\t{length}",
+                "00".repeat(32)
+            )
+            .map_err(|e| Error::io("corpus", &e))?;
+            number += 1;
+        }
+        rows.finish().map_err(failed)?;
+    }
+    client.batch_execute("VACUUM ANALYZE rag.chunk").map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_has_about_so_many_distinct_terms_and_is_the_same_each_time() {
+        let sizes: Vec<usize> = (0..200).map(|n| chunk(n, 100_000).len()).collect();
+        let mean = sizes.iter().sum::<usize>() as f64 / 200.0;
+        assert!((95.0..135.0).contains(&mean), "{mean}");
+        assert_eq!(chunk(5, 1000), chunk(5, 1000));
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! The BM25 leg alone: what a query costs, and how that grows.
+//!
+//! Owns the rows it measures on: chunks written by plain SQL, without an engine and without vectors, so that a hundred
+//! thousand are there in seconds and the triggers that index them do what they do in a sync. [`rival`] compares with
+//! PostgreSQL's own full text search on a judged corpus, [`growth`] shows what an invented one of any size costs.
+
+pub mod growth;
+pub mod rival;
+
+use crate::db;
+use postgres::Client;
+use rag_core::Result;
+
+/// Collection and source that are measured.
+pub const NAME: &str = "lexical";
+
+/// What a search asks for: a hundred candidates, and next to nothing of them shown.
+pub const SEARCH: &str =
+    "SELECT count(*) FROM rag.search($1, 1, collection => 'lexical', mode => 'bm25', candidate_k => 100)";
+
+/// The collection, its source and one document, with nothing in it. Returns the keys of all three.
+pub fn empty(client: &mut Client) -> Result<(i64, i64, i64)> {
+    let failed = |e: postgres::Error| db::sql("could not make the collection", &e);
+    client
+        .batch_execute(
+            "DELETE FROM rag.document d USING rag.source s WHERE s.id = d.source_id AND s.name = 'lexical';
+             DELETE FROM rag.source WHERE name = 'lexical';
+             SELECT rag.compact(c.name) FROM rag.collection c WHERE c.name = 'lexical';",
+        )
+        .map_err(failed)?;
+    let collection: i64 = client
+        .query_one(
+            "SELECT coalesce((SELECT id FROM rag.collection WHERE name = 'lexical'), rag.create_collection('lexical'))",
+            &[],
+        )
+        .map_err(failed)?
+        .get(0);
+    let source: i64 = client
+        .query_one(
+            "INSERT INTO rag.source (collection_id, name, kind, location, text_search_config)
+             VALUES ($1, 'lexical', 'inline', '', 'pg_catalog.english') RETURNING id",
+            &[&collection],
+        )
+        .map_err(failed)?
+        .get(0);
+    let document: i64 = client
+        .query_one(
+            "INSERT INTO rag.document (source_id, uri, media_type, content_sha256, options_sha256, parser_version)
+             VALUES ($1, 'all', 'text/plain', sha256(''), sha256(''), '0') RETURNING id",
+            &[&source],
+        )
+        .map_err(failed)?
+        .get(0);
+    Ok((collection, source, document))
+}
+
+/// What `rag.lexical_status` says of the collection.
+#[derive(Debug, Clone, Copy)]
+pub struct Status {
+    /// Live segments.
+    pub segments: i64,
+    /// Living documents.
+    pub documents: i64,
+    /// Postings.
+    pub postings: i64,
+    /// Bytes of the lists.
+    pub bytes: i64,
+}
+
+/// Asks for it.
+pub fn status(client: &mut Client) -> Result<Status> {
+    let sql = "SELECT segments, documents, postings, bytes FROM rag.lexical_status WHERE collection = 'lexical' AND unit = 'chunk'";
+    let row = client.query_one(sql, &[]).map_err(|e| db::sql("no status", &e))?;
+    Ok(Status { segments: row.get(0), documents: row.get(1), postings: row.get(2), bytes: row.get(3) })
+}
