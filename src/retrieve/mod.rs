@@ -15,6 +15,7 @@ pub use evidence::Evidence;
 
 use crate::guc::Waits;
 use crate::inference;
+use crate::spi;
 use crate::store::collection::{self, Collection};
 use dense::Dense;
 use lexical::Bm25;
@@ -52,14 +53,16 @@ pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits
 
     let dense = match settings.mode {
         Mode::Bm25 => None,
-        Mode::Hybrid | Mode::Dense => match dense_leg(&collection, request, query_embedding, waits) {
-            Ok(dense) => Some(dense),
-            Err(error) if may_degrade(request, &error) => {
-                degraded = Some(format!("dense leg did not run: {}", error.message));
-                None
+        Mode::Hybrid | Mode::Dense => {
+            match spi::by_values(|| dense_leg(&collection, request, query_embedding, waits)) {
+                Ok(dense) => Some(dense),
+                Err(error) if may_degrade(request, &error) => {
+                    degraded = Some(format!("dense leg did not run: {}", error.message));
+                    None
+                }
+                Err(error) => return Err(error),
             }
-            Err(error) => return Err(error),
-        },
+        }
     };
     let bm25 = match settings.mode {
         Mode::Dense => None,

@@ -15,7 +15,8 @@ mod plan;
 mod scope;
 
 pub use scope::{
-    fresh_snapshot, guarded, in_transaction_block, needs_fresh_snapshots, snapshot, subtransaction, with_settings,
+    by_values, fresh_snapshot, guarded, in_transaction_block, needs_fresh_snapshots, snapshot, subtransaction,
+    with_settings,
 };
 
 use pgrx::datum::DatumWithOid;

@@ -3,9 +3,9 @@
 //! Plans that a session keeps.
 //!
 //! Owns a small cache by statement text and parameter types; the least recently used plan goes when it is full. Plans
-//! stay right without us: PostgreSQL plans them anew when an object they use, the role or the search path changes. Within a
-//! snapshot (a search) they are planned for their values each time: whether an index or a scan of everything is right
-//! depends on the filter.
+//! stay right without us: PostgreSQL plans them anew when an object they use, the role or the search path changes. Where
+//! whether an index or a scan of everything is right depends on the filter, they are planned for their values each time
+//! ([`scope::by_values`]).
 
 use super::scope;
 use pgrx::datum::DatumWithOid;
@@ -55,7 +55,7 @@ thread_local! {
 /// The plan of a statement.
 pub fn prepare(sql: &str, args: &[DatumWithOid<'_>]) -> Result<Prepared> {
     let mut types: Vec<pg_sys::Oid> = args.iter().map(DatumWithOid::oid).collect();
-    let custom = scope::is_read_only();
+    let custom = scope::is_by_values();
     let is_it = |p: &Plan| p.sql == sql && p.types == types && p.custom == custom;
     let known = PLANS.with_borrow_mut(|plans| {
         let mut found = plans.iter().rposition(is_it).and_then(|at| plans.remove(at))?;

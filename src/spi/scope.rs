@@ -22,11 +22,31 @@ thread_local! {
     static VERSION_SEEN: Cell<bool> = const { Cell::new(false) };
     /// Whether a snapshot scope is open.
     static READ_ONLY: Cell<bool> = const { Cell::new(false) };
+    /// Whether statements are planned for their values.
+    static BY_VALUES: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Whether a snapshot scope is open.
 pub fn is_read_only() -> bool {
     READ_ONLY.get()
+}
+
+/// Whether statements are planned for their values.
+pub fn is_by_values() -> bool {
+    BY_VALUES.get()
+}
+
+/// Runs `body` with its statements planned for their values each time: for those whose right plan depends on a filter.
+/// Planning costs more than most statements that look something up.
+pub fn by_values<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+    struct Scope(bool);
+    impl Drop for Scope {
+        fn drop(&mut self) {
+            BY_VALUES.set(self.0);
+        }
+    }
+    let _scope = Scope(BY_VALUES.replace(true));
+    body()
 }
 
 /// The error of a write inside a snapshot scope.

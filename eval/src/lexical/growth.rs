@@ -34,6 +34,9 @@ const WORDS: usize = 165;
 /// The commonest words, which stand for stop words.
 const STOP: u32 = 100;
 
+/// What autovacuum does in time.
+const TIDY: &[&str] = &["VACUUM (ANALYZE) rag.lex_shelf, rag.lex_page, rag.lex_segment", "CHECKPOINT"];
+
 /// Random numbers from a seed (SplitMix64).
 struct Random(u64);
 
@@ -101,17 +104,13 @@ fn row(connect: &dyn Fn() -> Result<Client>, chunks: u64, queries: usize) -> Res
     client.execute("SELECT rag.reindex_lexical($1)", &[&NAME]).map_err(failed)?;
     let built = started.elapsed().as_secs_f64();
     let wal = lsn()? - before;
-    client
-        .batch_execute("VACUUM (ANALYZE) rag.lex_shelf, rag.lex_page, rag.lex_segment; CHECKPOINT")
-        .map_err(failed)?;
+    super::apart(&mut client, TIDY)?;
     let Status { postings, bytes, segments, .. } = super::status(&mut client)?;
     let (_, several) = times(connect, chunks, queries)?;
     let started = Instant::now();
     client.execute("SELECT rag.compact($1)", &[&NAME]).map_err(failed)?;
     let merged = started.elapsed().as_secs_f64();
-    client
-        .batch_execute("VACUUM (ANALYZE) rag.lex_shelf, rag.lex_page, rag.lex_segment; CHECKPOINT")
-        .map_err(failed)?;
+    super::apart(&mut client, TIDY)?;
     let (first, one) = times(connect, chunks, queries)?;
     let mut out = String::new();
     let _ = writeln!(
@@ -158,7 +157,7 @@ fn load(client: &mut Client, chunks: u64) -> Result<()> {
     let failed = |e: postgres::Error| db::sql("could not load the corpus", &e);
     let (collection, source, document) = super::empty(client)?;
     // GIN over it would take longer than all else and is not measured here.
-    client.batch_execute("DROP INDEX IF EXISTS rag.chunk_tsv; VACUUM rag.chunk").map_err(failed)?;
+    super::apart(client, &["DROP INDEX IF EXISTS rag.chunk_tsv", "VACUUM rag.chunk"])?;
     let mut number = 0;
     while number < chunks {
         let sql =
@@ -184,7 +183,7 @@ fn load(client: &mut Client, chunks: u64) -> Result<()> {
         }
         rows.finish().map_err(failed)?;
     }
-    client.batch_execute("VACUUM ANALYZE rag.chunk").map_err(failed)
+    super::apart(client, &["VACUUM ANALYZE rag.chunk"])
 }
 
 #[cfg(test)]

@@ -56,6 +56,11 @@ pub fn empty(client: &mut Client) -> Result<(i64, i64, i64)> {
     Ok((collection, source, document))
 }
 
+/// Runs statements one by one, as `VACUUM` must be.
+pub fn apart(client: &mut Client, statements: &[&str]) -> Result<()> {
+    statements.iter().try_for_each(|sql| client.batch_execute(sql).map_err(|e| db::sql(sql, &e)))
+}
+
 /// What `rag.lexical_status` says of the collection.
 #[derive(Debug, Clone, Copy)]
 pub struct Status {

@@ -145,7 +145,7 @@ fn load(client: &mut Client, set: &Set) -> Result<String> {
             )
             .map_err(failed)?;
     }
-    client.batch_execute("VACUUM ANALYZE rag.chunk; VACUUM ANALYZE lexical_rival; CHECKPOINT").map_err(failed)?;
+    super::apart(client, &["VACUUM ANALYZE rag.chunk", "VACUUM ANALYZE lexical_rival", "CHECKPOINT"])?;
     let Status { postings, bytes, segments, .. } = super::status(client)?;
     Ok(format!(
         "The index from the stored `tsv`: {postings} postings in {built:.2} s ({:.2} million a second), {bytes} bytes ({:.2} a \

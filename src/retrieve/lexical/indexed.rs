@@ -103,8 +103,9 @@ fn eligible(collection: &Collection, request: &Request, hits: &[Hit]) -> Result<
           WHERE c.entry = ANY($2) AND c.collection_id = $1 AND c.current AND {}",
         condition.joins, condition.sql
     );
-    let chunks: HashMap<i64, i64> =
-        spi::select(&sql, &args, |row| Ok((row.get(1)?, row.get(2)?)))?.into_iter().collect();
+    let read = || spi::select(&sql, &args, |row| Ok((row.get(1)?, row.get(2)?)));
+    let chunks = if request.filter.is_empty() { read()? } else { spi::by_values(read)? };
+    let chunks: HashMap<i64, i64> = chunks.into_iter().collect();
     Ok(hits.iter().filter_map(|h| Some((*chunks.get(&h.id)?, h.score))).collect())
 }
 
@@ -116,7 +117,7 @@ fn few(collection: &Collection, request: &Request) -> Result<Option<Vec<i64>>> {
         "SELECT c.entry FROM rag.chunk c{} WHERE c.collection_id = $1 AND c.current AND {} LIMIT $2",
         condition.joins, condition.sql
     );
-    let mut entries: Vec<i64> = spi::select(&sql, &args, |row| row.get(1))?;
+    let mut entries: Vec<i64> = spi::by_values(|| spi::select(&sql, &args, |row| row.get(1)))?;
     entries.sort_unstable();
     Ok((entries.len() as i64 <= SELECTIVE).then_some(entries))
 }

@@ -45,7 +45,7 @@ pub fn search(collection: &Collection, request: &Request, limit: usize, memory: 
     }
     let (found, query) = match indexed::search(collection, request, &terms, limit, memory)? {
         Some(result) => result,
-        None => matches::search(collection, request, &terms, limit)?,
+        None => spi::by_values(|| matches::search(collection, request, &terms, limit))?,
     };
     Ok(Bm25 { found, without_config, terms, query: Some(query) })
 }
