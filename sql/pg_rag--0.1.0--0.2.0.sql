@@ -276,6 +276,12 @@ CREATE TABLE rag.lex_gap (
 COMMENT ON TABLE rag.lex_gap IS 'collections whose index is not there: their BM25 leg reads every match until rag.reindex_lexical has run';
 COMMENT ON COLUMN rag.lex_gap.collection_id IS 'the collection';
 
+-- Whoever grants all tables to somebody must not hand out the words of all labels: only the owner sees rows.
+ALTER TABLE rag.lex_segment ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.lex_shelf ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.lex_page ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.lex_gap ENABLE ROW LEVEL SECURITY;
+
 -- A passage is known to the index by an entry, which is new whenever what the index says about it is.
 CREATE FUNCTION rag.renew_entry() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -302,6 +308,9 @@ CREATE TRIGGER index_updated AFTER UPDATE ON rag.chunk REFERENCING OLD TABLE AS 
     FOR EACH STATEMENT EXECUTE FUNCTION rag.index_terms();
 CREATE TRIGGER index_deleted AFTER DELETE ON rag.chunk REFERENCING OLD TABLE AS gone
     FOR EACH STATEMENT EXECUTE FUNCTION rag.index_terms();
+-- Also for whoever switches triggers off by session_replication_role.
+ALTER TABLE rag.chunk ENABLE ALWAYS TRIGGER renew_entry, ENABLE ALWAYS TRIGGER index_inserted,
+    ENABLE ALWAYS TRIGGER index_updated, ENABLE ALWAYS TRIGGER index_deleted;
 COMMENT ON TRIGGER renew_entry ON rag.chunk IS 'another entry for other terms';
 COMMENT ON TRIGGER index_inserted ON rag.chunk IS 'indexes what is added';
 COMMENT ON TRIGGER index_updated ON rag.chunk IS 'indexes what is changed';
@@ -366,7 +375,7 @@ COMMENT ON POLICY of_sync ON rag.sync_item IS 'items of visible runs';
 COMMENT ON POLICY of_source ON rag.job IS 'jobs of visible sources';
 COMMENT ON POLICY of_job ON rag.job_failure IS 'failures of visible jobs';
 
--- Read with the owner's rights, because nobody has any on the tables of the index.
+-- Read with the owner's rights, because nobody has any on the tables of the index. It counts what the caller may see.
 CREATE VIEW rag.lexical_status AS
 SELECT c.name AS collection, u.unit,
        CASE WHEN EXISTS (SELECT FROM rag.lex_gap g WHERE g.collection_id = c.id) THEN 'missing'
@@ -386,7 +395,13 @@ SELECT c.name AS collection, u.unit,
            coalesce(sum(s.postings) FILTER (WHERE NOT s.dead), 0)::bigint AS postings,
            coalesce(sum(s.terms) FILTER (WHERE NOT s.dead), 0)::bigint AS terms,
            coalesce(sum(s.bytes + pg_catalog.octet_length(s.ids)), 0)::bigint AS bytes
-      FROM rag.lex_segment s WHERE s.collection_id = c.id AND s.unit = u.unit) x;
+      FROM rag.lex_segment s
+     WHERE s.collection_id = c.id AND s.unit = u.unit
+       AND (s.acl IS NULL
+            OR pg_catalog.pg_has_role(current_user, (SELECT t.relowner FROM pg_catalog.pg_class t
+                                                       WHERE t.oid = 'rag.chunk'::regclass), 'USAGE')
+            OR s.acl IN (SELECT a.label FROM rag.acl a JOIN pg_catalog.pg_roles r ON r.rolname = a.role
+                          WHERE pg_catalog.pg_has_role(current_user, r.oid, 'USAGE')))) x;
 COMMENT ON VIEW rag.lexical_status IS
     'per collection: the index of the BM25 leg; where its state is missing, every match is read until rag.reindex_lexical has run';
 

@@ -70,6 +70,12 @@ CREATE TABLE rag.lex_gap (
 COMMENT ON TABLE rag.lex_gap IS 'collections whose index is not there: their BM25 leg reads every match until rag.reindex_lexical has run';
 COMMENT ON COLUMN rag.lex_gap.collection_id IS 'the collection';
 
+-- Whoever grants all tables to somebody must not hand out the words of all labels: only the owner sees rows.
+ALTER TABLE rag.lex_segment ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.lex_shelf ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.lex_page ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.lex_gap ENABLE ROW LEVEL SECURITY;
+
 -- A passage is known to the index by an entry, which is new whenever what the index says about it is.
 CREATE FUNCTION rag.renew_entry() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -96,6 +102,9 @@ CREATE TRIGGER index_updated AFTER UPDATE ON rag.chunk REFERENCING OLD TABLE AS 
     FOR EACH STATEMENT EXECUTE FUNCTION rag.index_terms();
 CREATE TRIGGER index_deleted AFTER DELETE ON rag.chunk REFERENCING OLD TABLE AS gone
     FOR EACH STATEMENT EXECUTE FUNCTION rag.index_terms();
+-- Also for whoever switches triggers off by session_replication_role.
+ALTER TABLE rag.chunk ENABLE ALWAYS TRIGGER renew_entry, ENABLE ALWAYS TRIGGER index_inserted,
+    ENABLE ALWAYS TRIGGER index_updated, ENABLE ALWAYS TRIGGER index_deleted;
 COMMENT ON TRIGGER renew_entry ON rag.chunk IS 'another entry for other terms';
 COMMENT ON TRIGGER index_inserted ON rag.chunk IS 'indexes what is added';
 COMMENT ON TRIGGER index_updated ON rag.chunk IS 'indexes what is changed';

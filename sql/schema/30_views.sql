@@ -70,7 +70,7 @@ SELECT j.id AS job_id, j.kind, s.name AS source, j.attempts, j.finished_at, f.fa
  WHERE j.state = 'dead';
 COMMENT ON VIEW rag.failed_jobs IS 'jobs that are out of attempts, with their last error; rag.retry gives them new ones';
 
--- Read with the owner's rights, because nobody has any on the tables of the index.
+-- Read with the owner's rights, because nobody has any on the tables of the index. It counts what the caller may see.
 CREATE VIEW rag.lexical_status AS
 SELECT c.name AS collection, u.unit,
        CASE WHEN EXISTS (SELECT FROM rag.lex_gap g WHERE g.collection_id = c.id) THEN 'missing'
@@ -90,6 +90,12 @@ SELECT c.name AS collection, u.unit,
            coalesce(sum(s.postings) FILTER (WHERE NOT s.dead), 0)::bigint AS postings,
            coalesce(sum(s.terms) FILTER (WHERE NOT s.dead), 0)::bigint AS terms,
            coalesce(sum(s.bytes + pg_catalog.octet_length(s.ids)), 0)::bigint AS bytes
-      FROM rag.lex_segment s WHERE s.collection_id = c.id AND s.unit = u.unit) x;
+      FROM rag.lex_segment s
+     WHERE s.collection_id = c.id AND s.unit = u.unit
+       AND (s.acl IS NULL
+            OR pg_catalog.pg_has_role(current_user, (SELECT t.relowner FROM pg_catalog.pg_class t
+                                                       WHERE t.oid = 'rag.chunk'::regclass), 'USAGE')
+            OR s.acl IN (SELECT a.label FROM rag.acl a JOIN pg_catalog.pg_roles r ON r.rolname = a.role
+                          WHERE pg_catalog.pg_has_role(current_user, r.oid, 'USAGE')))) x;
 COMMENT ON VIEW rag.lexical_status IS
     'per collection: the index of the BM25 leg; where its state is missing, every match is read until rag.reindex_lexical has run';

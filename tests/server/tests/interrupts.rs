@@ -90,7 +90,7 @@ fn a_statement_timeout_is_obeyed_while_the_engine_is_stopped_or_busy() -> TestRe
 fn the_lexical_leg_is_interrupted_while_it_scores() -> TestResult {
     with_cluster(&[], |cluster| {
         let mut client = ready(cluster)?;
-        // The same passage again and again, past the rules that keep the catalog whole.
+        // The same passage again and again, past the rules that keep the catalog whole; without an index all are scored.
         client.batch_execute(
             "SET session_replication_role = replica;
              INSERT INTO rag.chunk (chunk_key, document_id, ordinal, content, content_sha256, token_count, tsv, dl,
@@ -99,6 +99,7 @@ fn the_lexical_leg_is_interrupted_while_it_scores() -> TestResult {
                     collection_id, source_id
                FROM rag.chunk, generate_series(1, 600000) g;
              RESET session_replication_role;
+             INSERT INTO rag.lex_gap SELECT DISTINCT collection_id FROM rag.chunk;
              ANALYZE rag.chunk",
         )?;
         let search = "SELECT * FROM rag.search('planet with rings', mode => 'bm25')";

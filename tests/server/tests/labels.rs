@@ -69,6 +69,8 @@ fn call_of(function: &str, chance: &mut Chance, ids: &[i64]) -> TestResult<Strin
         "count_tokens" => format!("SELECT rag.count_tokens('{query}')"),
         "health" => "SELECT * FROM rag.health()".to_owned(),
         "repair" => "SELECT * FROM rag.repair()".to_owned(),
+        "compact" => "SELECT rag.compact()".to_owned(),
+        "reindex_lexical" => "SELECT rag.reindex_lexical()".to_owned(),
         "rrf" => format!("SELECT * FROM rag.rrf('[[{id}]]')"),
         "retry" => format!("SELECT rag.retry({id})"),
         "sync" => format!("CALL rag.sync('{source}')"),
