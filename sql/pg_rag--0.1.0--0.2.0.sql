@@ -287,7 +287,11 @@ CREATE FUNCTION rag.renew_entry() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
-    NEW.entry := pg_catalog.nextval(TG_ARGV[0]::regclass);
+    -- Whoever may call functions of the extension must not aim this one by a table of his own.
+    IF TG_TABLE_SCHEMA <> 'rag' THEN
+        RAISE insufficient_privilege USING MESSAGE = 'this trigger belongs to the tables of pg_rag';
+    END IF;
+    NEW.entry := nextval('rag.chunk_entry_seq');
     RETURN NEW;
 END
 $function$;
@@ -301,7 +305,7 @@ COMMENT ON FUNCTION rag.index_terms() IS 'trigger: writes what a statement added
 CREATE TRIGGER renew_entry BEFORE UPDATE ON rag.chunk FOR EACH ROW
     WHEN (old.entry = new.entry AND (old.tsv IS DISTINCT FROM new.tsv OR old.dl <> new.dl OR old.current <> new.current
           OR old.acl IS DISTINCT FROM new.acl OR old.collection_id <> new.collection_id))
-    EXECUTE FUNCTION rag.renew_entry('rag.chunk_entry_seq');
+    EXECUTE FUNCTION rag.renew_entry();
 CREATE TRIGGER index_inserted AFTER INSERT ON rag.chunk REFERENCING NEW TABLE AS added
     FOR EACH STATEMENT EXECUTE FUNCTION rag.index_terms();
 CREATE TRIGGER index_updated AFTER UPDATE ON rag.chunk REFERENCING OLD TABLE AS gone NEW TABLE AS added

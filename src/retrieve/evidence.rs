@@ -38,9 +38,12 @@ pub struct Evidence {
 
 /// Reads the rows of ranked chunks.
 pub fn read(ranked: &[(i64, f64)], trace: &Trace) -> Result<Vec<Evidence>> {
+    if ranked.is_empty() {
+        return Ok(Vec::new());
+    }
     let ids: Vec<i64> = ranked.iter().map(|(id, _)| *id).collect();
     let sql = include_str!("../../sql/query/evidence.sql");
-    spi::select(sql, &[ids.into()], |row| {
+    let read = |row: &spi::Row| {
         let id: i64 = row.get(1)?;
         let place: i64 = row.get(24)?;
         let title: Option<String> = row.optional(4)?;
@@ -110,5 +113,6 @@ pub fn read(ranked: &[(i64, f64)], trace: &Trace) -> Result<Vec<Evidence>> {
             fused_score: trace.score(Stage::Fusion, id),
             metadata: row.get::<JsonB>(23)?.0,
         })
-    })
+    };
+    spi::by_keys(|| spi::select(sql, &[ids.into()], read))
 }

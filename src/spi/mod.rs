@@ -15,7 +15,7 @@ mod plan;
 mod scope;
 
 pub use scope::{
-    by_values, fresh_snapshot, guarded, in_transaction_block, needs_fresh_snapshots, snapshot, subtransaction,
+    by_keys, by_values, fresh_snapshot, guarded, in_transaction_block, needs_fresh_snapshots, snapshot, subtransaction,
     with_settings,
 };
 

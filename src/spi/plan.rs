@@ -7,7 +7,7 @@
 //! whether an index or a scan of everything is right depends on the filter, they are planned for their values each time
 //! ([`scope::by_values`]).
 
-use super::scope;
+use super::scope::{self, Planning};
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
 use rag_core::{Error, Result};
@@ -21,7 +21,7 @@ const KEPT: usize = 64;
 struct Plan {
     sql: String,
     types: Vec<pg_sys::Oid>,
-    custom: bool,
+    planning: Planning,
     plan: pg_sys::SPIPlanPtr,
     /// Statements that run by it now; triggers and policies nest them.
     busy: u32,
@@ -55,8 +55,8 @@ thread_local! {
 /// The plan of a statement.
 pub fn prepare(sql: &str, args: &[DatumWithOid<'_>]) -> Result<Prepared> {
     let mut types: Vec<pg_sys::Oid> = args.iter().map(DatumWithOid::oid).collect();
-    let custom = scope::is_by_values();
-    let is_it = |p: &Plan| p.sql == sql && p.types == types && p.custom == custom;
+    let planning = scope::planning();
+    let is_it = |p: &Plan| p.sql == sql && p.types == types && p.planning == planning;
     let known = PLANS.with_borrow_mut(|plans| {
         let mut found = plans.iter().rposition(is_it).and_then(|at| plans.remove(at))?;
         found.busy += 1;
@@ -69,7 +69,11 @@ pub fn prepare(sql: &str, args: &[DatumWithOid<'_>]) -> Result<Prepared> {
     }
     let text = CString::new(sql).map_err(|_| Error::internal("a statement has a NUL"))?;
     let count = i32::try_from(types.len()).map_err(|_| Error::internal("a statement has too many parameters"))?;
-    let options = if custom { pg_sys::CURSOR_OPT_CUSTOM_PLAN } else { 0 };
+    let options = match planning {
+        Planning::Auto => 0,
+        Planning::ByValues => pg_sys::CURSOR_OPT_CUSTOM_PLAN,
+        Planning::Once => pg_sys::CURSOR_OPT_GENERIC_PLAN,
+    };
     // SAFETY: the caller is inside an SPI connection; text and types live through the call.
     let plan = unsafe {
         let plan = pg_sys::SPI_prepare_cursor(text.as_ptr(), count, types.as_mut_ptr(), options as i32);
@@ -80,7 +84,7 @@ pub fn prepare(sql: &str, args: &[DatumWithOid<'_>]) -> Result<Prepared> {
         plan
     };
     let oldest = PLANS.with_borrow_mut(|plans| {
-        plans.push_back(Plan { sql: sql.to_owned(), types, custom, plan, busy: 1 });
+        plans.push_back(Plan { sql: sql.to_owned(), types, planning, plan, busy: 1 });
         let idle = plans.iter().position(|p| p.busy == 0).filter(|_| plans.len() > KEPT);
         idle.and_then(|at| plans.remove(at))
     });

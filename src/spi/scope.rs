@@ -22,8 +22,8 @@ thread_local! {
     static VERSION_SEEN: Cell<bool> = const { Cell::new(false) };
     /// Whether a snapshot scope is open.
     static READ_ONLY: Cell<bool> = const { Cell::new(false) };
-    /// Whether statements are planned for their values.
-    static BY_VALUES: Cell<bool> = const { Cell::new(false) };
+    /// How statements are planned.
+    static PLANNING: Cell<Planning> = const { Cell::new(Planning::Auto) };
 }
 
 /// Whether a snapshot scope is open.
@@ -31,22 +31,42 @@ pub fn is_read_only() -> bool {
     READ_ONLY.get()
 }
 
-/// Whether statements are planned for their values.
-pub fn is_by_values() -> bool {
-    BY_VALUES.get()
+/// How a statement that is kept is planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Planning {
+    /// As PostgreSQL decides after some runs.
+    Auto,
+    /// For its values each time.
+    ByValues,
+    /// Once, for any values.
+    Once,
+}
+
+/// How statements are planned now.
+pub fn planning() -> Planning {
+    PLANNING.get()
+}
+
+fn planned<T>(planning: Planning, body: impl FnOnce() -> Result<T>) -> Result<T> {
+    struct Scope(Planning);
+    impl Drop for Scope {
+        fn drop(&mut self) {
+            PLANNING.set(self.0);
+        }
+    }
+    let _scope = Scope(PLANNING.replace(planning));
+    body()
 }
 
 /// Runs `body` with its statements planned for their values each time: for those whose right plan depends on a filter.
-/// Planning costs more than most statements that look something up.
 pub fn by_values<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
-    struct Scope(bool);
-    impl Drop for Scope {
-        fn drop(&mut self) {
-            BY_VALUES.set(self.0);
-        }
-    }
-    let _scope = Scope(BY_VALUES.replace(true));
-    body()
+    planned(Planning::ByValues, body)
+}
+
+/// Runs `body` with its statements planned once, by their indexes however small the tables are then: for those that look
+/// some rows up by their keys, which takes less time than planning.
+pub fn by_keys<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+    with_settings(&[(c"enable_seqscan", "off")], || planned(Planning::Once, body))
 }
 
 /// The error of a write inside a snapshot scope.

@@ -95,16 +95,23 @@ fn labels() -> Result<Option<Labels>> {
 
 /// The hits that are eligible, as chunks, in their order.
 fn eligible(collection: &Collection, request: &Request, hits: &[Hit]) -> Result<Vec<(i64, f64)>> {
+    if hits.is_empty() {
+        return Ok(Vec::new());
+    }
     let entries: Vec<i64> = hits.iter().map(|h| h.id).collect();
     let mut args = vec![collection.id.into(), entries.into()];
-    let condition = filter::compile(&request.filter, &mut args)?;
+    // No policy but those of the labels is active here, so a chunk is visible by itself.
+    let filtered = match request.filter.is_empty() {
+        true => None,
+        false => Some(filter::compile(&request.filter, &mut args)?),
+    };
+    let (joins, condition) = filtered.as_ref().map_or(("", "true"), |f| (f.joins, f.sql.as_str()));
     let sql = format!(
-        "SELECT c.entry, c.id FROM rag.chunk c{}
-          WHERE c.entry = ANY($2) AND c.collection_id = $1 AND c.current AND {}",
-        condition.joins, condition.sql
+        "SELECT c.entry, c.id FROM rag.chunk c{joins}
+          WHERE c.entry = ANY($2) AND c.collection_id = $1 AND c.current AND {condition}"
     );
     let read = || spi::select(&sql, &args, |row| Ok((row.get(1)?, row.get(2)?)));
-    let chunks = if request.filter.is_empty() { read()? } else { spi::by_values(read)? };
+    let chunks = if filtered.is_none() { spi::by_keys(read)? } else { spi::by_values(read)? };
     let chunks: HashMap<i64, i64> = chunks.into_iter().collect();
     Ok(hits.iter().filter_map(|h| Some((*chunks.get(&h.id)?, h.score))).collect())
 }

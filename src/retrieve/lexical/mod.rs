@@ -65,7 +65,7 @@ impl Bm25 {
         let Some(query) = self.query.as_ref().filter(|_| !ids.is_empty()) else { return Ok(Vec::new()) };
         let places: HashMap<&[u8], usize> = self.terms.iter().map(String::as_bytes).zip(0..).collect();
         let sql = "SELECT c.id, c.dl, pg_catalog.tsvectorsend(c.tsv) FROM rag.chunk c WHERE c.id = ANY($1)";
-        spi::select(sql, &[ids.into()], |row| {
+        let read = |row: &spi::Row| {
             let mut tfs = vec![0; self.terms.len()];
             tsvector::for_each(&row.get::<Vec<u8>>(3)?, |lexeme, tf| {
                 if let Some(place) = places.get(lexeme) {
@@ -73,7 +73,8 @@ impl Bm25 {
                 }
             })?;
             Ok((row.get(1)?, explain::explain(query, &tfs, row.get::<i32>(2)?.unsigned_abs())?))
-        })
+        };
+        spi::by_keys(|| spi::select(sql, &[ids.into()], read))
     }
 }
 

@@ -65,6 +65,10 @@ SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'rag'::regnamespace AND 
 CREATE TABLE chunk (entry bigint);
 CREATE TRIGGER mine AFTER INSERT ON chunk REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION rag.index_terms();
 INSERT INTO chunk VALUES (1);
+CREATE TRIGGER renew BEFORE UPDATE ON chunk FOR EACH ROW EXECUTE FUNCTION rag.renew_entry();
+DROP TRIGGER mine ON chunk;
+INSERT INTO chunk VALUES (1);
+UPDATE chunk SET entry = 2;
 DROP TABLE chunk;
 SELECT rag.compact('no such collection');
 SELECT rag.reindex_lexical('no such collection');
