@@ -57,7 +57,8 @@ pub fn build(
     let mut document = Document {
         uri: uri.to_owned(),
         external_id: parsed.external_id,
-        title: parsed.title,
+        // It goes with every chunk.
+        title: parsed.title.map(|title| metadata::short(&title)),
         media_type: parsed.media_type,
         language: parsed.language,
         path: origin.path.clone(),

@@ -252,6 +252,17 @@ fn what_goes_round_or_deep_ends() {
     assert!(read("deep.pdf").text.starts_with("text"));
 }
 
+/// A title goes with every chunk, so a long one is cut, whatever the format.
+#[test]
+fn a_long_title_is_cut() {
+    let bytes = fixture("loops.pdf");
+    let at = bytes.windows(7).position(|w| w == b"(again)").expect("the title");
+    let long = format!("({})", "again ".repeat(200));
+    let bytes = [&bytes[..at], long.as_bytes(), &bytes[at + 7..]].concat();
+    let document = parse(&bytes, &options(None)).expect("a document");
+    assert_eq!(document.title.map(|title| title.chars().count()), Some(500));
+}
+
 #[test]
 fn every_document_is_tiled() {
     for name in ["book.pdf", "columns.pdf", "fonts.pdf", "turned.pdf", "loops.pdf"] {
