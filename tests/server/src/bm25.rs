@@ -117,7 +117,9 @@ pub fn same(found: &[(i64, f64)], expected: &[Scored], k: usize) -> TestResult {
     for (id, score) in found {
         match (rest.remove(id), places.get(id)) {
             (Some(right), _) if (right.score - score).abs() > 1e-9 => return wrong(&format!("the score of {id}")),
-            (Some(right), _) if last.is_some_and(|last| !may_precede(last, right)) => return wrong(&format!("{id} is late")),
+            (Some(right), _) if last.is_some_and(|last| !may_precede(last, right)) => {
+                return wrong(&format!("{id} is late"));
+            }
             (Some(right), _) => last = Some(right),
             (None, Some(_)) => return wrong(&format!("{id} is there twice")),
             (None, None) => return wrong(&format!("{id} does not match")),
@@ -181,8 +183,7 @@ pub fn collection(client: &mut impl GenericClient, name: &str) -> TestResult<i64
 }
 
 /// The columns of [`row`].
-pub const COLUMNS: &str =
-    "tsv, dl, chunk_key, document_id, collection_id, source_id, ordinal, content, content_sha256, token_count, acl, current";
+pub const COLUMNS: &str = "tsv, dl, chunk_key, document_id, collection_id, source_id, ordinal, content, content_sha256, token_count, acl, current";
 
 /// The values of a random passage of a collection. `ordinal` says whose it is.
 pub fn row(chance: &mut Chance, collection: i64, ordinal: u64, acl: Option<&str>) -> String {

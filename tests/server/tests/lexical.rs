@@ -14,8 +14,8 @@ use rag_server_tests::{Cluster, Failure, Mode, TestResult, with_cluster};
 use std::time::Duration;
 
 /// Histories of which one has a crash, and one a dump.
-const CRASHES: u64 = 60;
-const DUMPS: u64 = 330;
+const CRASHES: u64 = 125;
+const DUMPS: u64 = 400;
 
 const LABELS: [Option<&str>; 4] = [None, None, Some("red"), Some("blue")];
 
@@ -94,10 +94,7 @@ fn change(chance: &mut Chance, world: &World, own: u64) -> String {
                 "WITH d AS (DELETE FROM rag.chunk WHERE {some})
                  UPDATE rag.chunk SET dl = dl + 1 WHERE NOT {some} AND ordinal = {own} AND collection_id = {collection}"
             ),
-            _ => (0..18)
-                .map(|_| bm25::insert(chance, collection, own, 1, &LABELS))
-                .collect::<Vec<_>>()
-                .join(";"),
+            _ => (0..18).map(|_| bm25::insert(chance, collection, own, 1, &LABELS)).collect::<Vec<_>>().join(";"),
         },
     }
 }
@@ -222,10 +219,8 @@ fn dump(chance: &mut Chance, cluster: &Cluster, world: &World, number: u64) -> T
 fn history(cluster: &Cluster, sessions: &mut [Session; 2], number: u64, log: &mut Vec<String>) -> TestResult {
     let chance = &mut Chance::new(number);
     let names = [format!("a{number}"), format!("b{number}")];
-    let ids = [
-        bm25::collection(&mut sessions[0].client, &names[0])?,
-        bm25::collection(&mut sessions[0].client, &names[1])?,
-    ];
+    let ids =
+        [bm25::collection(&mut sessions[0].client, &names[0])?, bm25::collection(&mut sessions[0].client, &names[1])?];
     let world = World { names, ids };
     // A list of many passages is stored in another way than one of few.
     let many = if number % 20 == 7 { 700 } else { 6 };
