@@ -1,6 +1,6 @@
 # Verbs only; the scripts hold the rest. PG_CONFIG=… chooses another server than the private one.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full install up down psql lint fmt unit regress isolation server-test fuzz eval bench clean
+.PHONY: help setup demo test test-full install up down psql lint fmt unit regress isolation server-test soak fuzz eval bench clean
 export PG_CONFIG
 
 help: ## list the verbs
@@ -33,6 +33,8 @@ isolation: ## two sessions at once
 	@scripts/setup.sh && scripts/install.sh && scripts/test.sh isolation
 server-test: ## crashes, restarts, files, the README
 	@scripts/setup.sh && scripts/install.sh && scripts/test.sh server
+soak: ## 20,000 histories of the BM25 index (SOAK=… for another number)
+	@scripts/setup.sh && scripts/install.sh && scripts/soak.sh
 fuzz: ## the parsers against mutated files, a minute each
 	@scripts/setup.sh && scripts/fuzz.sh
 eval: ## retrieval quality against the committed baselines

@@ -266,6 +266,10 @@ COMMENT ON COLUMN rag.lex_page.payload IS 'postings, packed';
 ALTER TABLE rag.lex_segment ALTER COLUMN ids SET STORAGE EXTERNAL, ALTER COLUMN shelf SET STORAGE EXTERNAL;
 ALTER TABLE rag.lex_shelf ALTER COLUMN payload SET STORAGE PLAIN;
 ALTER TABLE rag.lex_page ALTER COLUMN payload SET STORAGE PLAIN;
+-- Without a policy, so that a grant on all tables of the schema does not show the terms of what has a label.
+ALTER TABLE rag.lex_segment ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.lex_shelf ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.lex_page ENABLE ROW LEVEL SECURITY;
 -- Segments come and go as a whole; what they leave behind slows the scan for the living.
 ALTER TABLE rag.lex_segment SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200,
     autovacuum_vacuum_insert_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
@@ -383,7 +387,7 @@ COMMENT ON POLICY of_job ON rag.job_failure IS 'failures of visible jobs';
 CREATE VIEW rag.lexical_status AS
 SELECT c.name AS collection, u.unit,
        CASE WHEN EXISTS (SELECT FROM rag.lex_gap g WHERE g.collection_id = c.id) THEN 'missing'
-            WHEN x.segments = 0 AND EXISTS (SELECT FROM rag.chunk k WHERE k.collection_id = c.id AND k.current) THEN 'missing'
+            WHEN x.documents <= x.dead_documents AND EXISTS (SELECT FROM rag.chunk k WHERE k.collection_id = c.id AND k.current) THEN 'missing'
             ELSE 'ready' END AS state,
        x.segments, x.small_segments, x.dead_segments, x.documents - x.dead_documents AS documents, x.dead_documents,
        CASE WHEN x.documents = 0 THEN 0.0 ELSE x.dead_documents::double precision / x.documents END AS dead_share,

@@ -74,7 +74,7 @@ COMMENT ON VIEW rag.failed_jobs IS 'jobs that are out of attempts, with their la
 CREATE VIEW rag.lexical_status AS
 SELECT c.name AS collection, u.unit,
        CASE WHEN EXISTS (SELECT FROM rag.lex_gap g WHERE g.collection_id = c.id) THEN 'missing'
-            WHEN x.segments = 0 AND EXISTS (SELECT FROM rag.chunk k WHERE k.collection_id = c.id AND k.current) THEN 'missing'
+            WHEN x.documents <= x.dead_documents AND EXISTS (SELECT FROM rag.chunk k WHERE k.collection_id = c.id AND k.current) THEN 'missing'
             ELSE 'ready' END AS state,
        x.segments, x.small_segments, x.dead_segments, x.documents - x.dead_documents AS documents, x.dead_documents,
        CASE WHEN x.documents = 0 THEN 0.0 ELSE x.dead_documents::double precision / x.documents END AS dead_share,

@@ -25,11 +25,21 @@ const JOINS: &str = " JOIN rag.document d ON d.id = c.document_id JOIN rag.sourc
 /// is only visible with them, and a leg that finds the others would come back with too few rows. The extension's own
 /// policies ask for the label, which a chunk has itself.
 pub fn visibility_joins() -> Result<&'static str> {
-    let sql = "SELECT EXISTS (SELECT FROM pg_catalog.pg_policy p
-                WHERE p.polrelid IN ('rag.document'::regclass, 'rag.source'::regclass) AND p.polname <> 'labelled'
-                  AND pg_catalog.row_security_active(p.polrelid))";
-    let active = spi::select_one(sql, &[], |row| row.get(1))?.unwrap_or(false);
+    let sql = format!("SELECT {}", foreign_policies("'rag.document'::regclass, 'rag.source'::regclass"));
+    let active = spi::select_one(&sql, &[], |row| row.get(1))?.unwrap_or(false);
     Ok(if active { JOINS } else { "" })
+}
+
+/// SQL that says whether anything but labels decides what the caller sees of some tables: policies of the administrator's
+/// own, or one of the extension's that was changed.
+pub fn foreign_policies(tables: &'static str) -> String {
+    format!(
+        "EXISTS (SELECT FROM pg_catalog.pg_policy p
+                  WHERE p.polrelid IN ({tables}) AND pg_catalog.row_security_active(p.polrelid)
+                    AND NOT (p.polname = 'labelled' AND p.polpermissive AND p.polcmd = '*' AND p.polroles = '{{0}}'
+                             AND pg_catalog.regexp_replace(pg_catalog.pg_get_expr(p.polqual, p.polrelid), '\\s|rag\\.', '', 'g')
+                                 = '((aclISNULL)OR(acl=ANY(ARRAY(SELECTa.labelFROMacla))))'))"
+    )
 }
 
 /// Compiles a filter; its parameters are appended to `args`.

@@ -12,7 +12,8 @@ use crate::error;
 use crate::guc;
 use crate::spi;
 use crate::store::job::{self, Job};
-use crate::store::lexical::compaction;
+use crate::store::lexical::Place;
+use crate::store::lexical::compaction::{self, Extent};
 use crate::sync::job::{Attempt, Step};
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{FromDatum, PgTryBuilder, check_for_interrupts, pg_guard, pg_sys};
@@ -80,6 +81,7 @@ fn work(database: u32) -> Outcome<()> {
     let alone = transaction(None, job::take_turn)?;
     transaction(None, || job::recover(alone))?;
     let mut missed = false;
+    let mut failed = Vec::new();
     loop {
         check_for_interrupts!();
         reload();
@@ -91,7 +93,7 @@ fn work(database: u32) -> Outcome<()> {
         }
         // Whoever commits a job sets the mark afterwards: either the mark comes after this, or the job is seen below.
         file(marks::clear(database))?;
-        if tidy() {
+        if tidy(&mut failed) {
             file(marks::set(database, 0))?;
             continue;
         }
@@ -109,15 +111,28 @@ fn work(database: u32) -> Outcome<()> {
     }
 }
 
-/// Merges segments of the BM25 index, if there are many; says whether it did.
-fn tidy() -> bool {
+/// Merges segments of the BM25 index in one place, if there are many in any; says whether it did. Where it `failed` this
+/// worker does not try again, and goes on with the others.
+fn tidy(failed: &mut Vec<Place>) -> bool {
     report(Some("pg_rag compaction"));
-    let merged = transaction(None, compaction::tidy);
-    report(None);
-    merged.unwrap_or_else(|(_, error)| {
+    let places = transaction(None, || compaction::places(None)).unwrap_or_else(|(_, error)| {
         pgrx::log!("pg_rag compaction: {}", error.message);
-        false
-    })
+        Vec::new()
+    });
+    let merged =
+        places.into_iter().filter(|place| !failed.contains(place)).collect::<Vec<_>>().into_iter().any(|place| {
+            check_for_interrupts!();
+            transaction(None, || compaction::compact(&place, Extent::Step)).map_or_else(
+                |(_, error)| {
+                    pgrx::log!("pg_rag compaction of collection {}: {}", place.collection_id, error.message);
+                    failed.push(place);
+                    false
+                },
+                |merged| merged > 0,
+            )
+        });
+    report(None);
+    merged
 }
 
 /// Runs one attempt and records its end.

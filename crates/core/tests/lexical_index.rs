@@ -241,4 +241,11 @@ fn strays_are_counted() {
     assert_eq!(Index::new(store.parts.clone()).strays(), 1);
     store.write(true, &BTreeMap::from([(1, one())]));
     assert_eq!(Index::new(store.parts.clone()).strays(), 2);
+    // An entry that lives twice, of which one is dead: nobody knows which.
+    let mut store = Store::new(0);
+    store.write(false, &BTreeMap::from([(1, one())]));
+    store.write(true, &BTreeMap::from([(1, one())]));
+    assert_eq!(Index::new(store.parts.clone()).strays(), 0);
+    store.write(false, &BTreeMap::from([(1, Document::from([("b".to_owned(), 2)]))]));
+    assert_eq!(Index::new(store.parts.clone()).strays(), 1);
 }

@@ -76,12 +76,12 @@ pub fn search(
 /// Whose documents the caller sees, if labels are all that decides it.
 fn labels() -> Result<Option<Labels>> {
     // What the administrator decides by policies of his own, nobody has counted.
-    let sql = "SELECT EXISTS (SELECT FROM pg_catalog.pg_policy p
-                       WHERE p.polrelid IN ('rag.chunk'::regclass, 'rag.document'::regclass, 'rag.source'::regclass)
-                         AND p.polname <> 'labelled' AND pg_catalog.row_security_active(p.polrelid)),
-                      pg_catalog.row_security_active('rag.chunk'::regclass),
-                      pg_catalog.has_table_privilege('rag.chunk'::regclass, 'SELECT')";
-    let found = spi::select_one(sql, &[], |row| Ok((row.get(1)?, row.get(2)?, row.get(3)?)))?;
+    let sql = format!(
+        "SELECT {}, pg_catalog.row_security_active('rag.chunk'::regclass),
+                pg_catalog.has_table_privilege('rag.chunk'::regclass, 'SELECT')",
+        filter::foreign_policies("'rag.chunk'::regclass, 'rag.document'::regclass, 'rag.source'::regclass")
+    );
+    let found = spi::select_one(&sql, &[], |row| Ok((row.get(1)?, row.get(2)?, row.get(3)?)))?;
     match found {
         Some((false, true, true)) => {
             let labels = spi::select("SELECT DISTINCT a.label FROM rag.acl a ORDER BY 1", &[], |row| row.get(1))?;

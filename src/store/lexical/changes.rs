@@ -122,15 +122,22 @@ pub fn statement(trigger: &PgTrigger<'_>) -> Result<bool> {
     }
     let columns = Columns::new(trigger, &[c"entry", c"current", c"collection_id", c"acl", c"dl", c"tsv"])?;
     // An entry on both sides is of a row whose terms did not change.
-    let entries = |side: Side| -> Result<HashSet<i64>> {
+    let mut counts: BTreeMap<i64, u64> = BTreeMap::new();
+    let mut entries = |side: Side| -> Result<HashSet<i64>> {
         let mut found = HashSet::new();
         am::changed(trigger, side, &columns, |row| {
             found.insert(row.get(0)?);
+            if side == Side::New && row.get(1)? {
+                *counts.entry(row.get(2)?).or_default() += 1;
+            }
             Ok(())
         })?;
         Ok(found)
     };
     let (old, new) = (entries(Side::Old)?, entries(Side::New)?);
+    for (collection_id, added) in counts {
+        population::note_gap(collection_id, added)?;
+    }
     let (gone, mut added) =
         (written(trigger, Side::Old, &columns, &new)?, written(trigger, Side::New, &columns, &old)?);
     if gone.documents >= MANY {
@@ -140,7 +147,7 @@ pub fn statement(trigger: &PgTrigger<'_>) -> Result<bool> {
     added.places.sort();
     added.places.dedup();
     for place in &added.places {
-        if population::small(place, FAN as u64)? >= CROWD {
+        if population::is_crowded(place, FAN as u64, CROWD)? {
             return Ok(true);
         }
     }

@@ -35,16 +35,6 @@ pub fn places(collection_id: Option<i64>) -> Result<Vec<Place>> {
     })
 }
 
-/// The next step in any place; says whether there was one.
-pub fn tidy() -> Result<bool> {
-    for place in places(None)? {
-        if compact(&place, Extent::Step)? > 0 {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
 /// Merges segments of a place once; returns how many. Somebody else's merge is not waited for unless it is to go all the
 /// way.
 pub fn compact(place: &Place, extent: Extent) -> Result<usize> {
@@ -57,6 +47,10 @@ pub fn compact(place: &Place, extent: Extent) -> Result<usize> {
     spi::fresh_snapshot(|| {
         let population = population::load(place.collection_id, place.unit, Labels::Only(place.acl.clone()), 0)?;
         let index = &population.index;
+        // What is not known to be alive cannot be merged. Nobody searches it either: see `population::is_usable`.
+        if index.strays() > 0 {
+            return Ok(0);
+        }
         let plan = match extent {
             Extent::Full => compaction::full(index),
             Extent::Step => compaction::plan(index),
@@ -115,7 +109,8 @@ pub fn reindex(collection_id: i64) -> Result<i64> {
 
 /// Collections whose index does not have what they have, or may not; none for who may not mend them.
 pub fn faulty() -> Result<Vec<(i64, String)>> {
-    let may = "SELECT pg_catalog.has_table_privilege('rag.lex_segment'::regclass, 'DELETE')";
+    let may = "SELECT pg_catalog.has_table_privilege('rag.lex_segment'::regclass, 'DELETE')
+                      AND NOT pg_catalog.row_security_active('rag.lex_segment'::regclass)";
     if !spi::select_one(may, &[], |row| row.get(1))?.unwrap_or(false) {
         return Ok(Vec::new());
     }
@@ -125,5 +120,14 @@ pub fn faulty() -> Result<Vec<(i64, String)>> {
                       <> (SELECT coalesce(sum(CASE WHEN s.dead THEN -s.documents ELSE s.documents END), 0)
                             FROM rag.lex_segment s WHERE s.collection_id = c.id AND s.unit = 'chunk')
                 ORDER BY c.id";
-    spi::select(sql, &[], |row| Ok((row.get(1)?, row.get(2)?)))
+    let mut faulty: Vec<(i64, String)> = spi::select(sql, &[], |row| Ok((row.get(1)?, row.get(2)?)))?;
+    let all = "SELECT c.id, c.name FROM rag.collection c ORDER BY c.id";
+    for (id, name) in spi::select(all, &[], |row| Ok((row.get::<i64>(1)?, row.get::<String>(2)?)))? {
+        let is_known = faulty.iter().any(|(known, _)| *known == id);
+        // One that cannot be read is no better.
+        if !is_known && population::load(id, Unit::Chunk, Labels::All, 0).map_or(true, |p| p.index.strays() > 0) {
+            faulty.push((id, name));
+        }
+    }
+    Ok(faulty)
 }

@@ -14,6 +14,8 @@ pub mod population;
 mod rows;
 mod sink;
 
+pub use sink::Place;
+
 /// What is scored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unit {

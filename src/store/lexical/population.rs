@@ -165,14 +165,35 @@ pub fn is_usable(collection_id: i64, population: &Population) -> Result<bool> {
     Ok(spi::select_one(sql, &[collection_id.into()], |row| row.get(1))?.unwrap_or(true))
 }
 
-/// How many segments of less than `below` documents a place has: what compaction would have to do.
-pub fn small(place: &Place, below: u64) -> Result<usize> {
+/// Whether a place has `enough` segments of less than `below` documents, so that there is something to merge. No more are
+/// counted, because a transaction of many statements has as many segments, which nobody else sees yet.
+pub fn is_crowded(place: &Place, below: u64, enough: usize) -> Result<bool> {
     let labels = Labels::Only(place.acl.clone());
     let mut count = 0;
     am::scan(SEGMENTS, &[Key::Int8(2, place.collection_id), Key::Text(3, place.unit.name())], false, |row| {
         let small = row.get::<i64>(6)?.unsigned_abs() < below;
         count += usize::from(small && labels.has(row.optional::<String>(4).as_deref()));
-        Ok(ControlFlow::Continue(()))
+        Ok(if count < enough { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
-    Ok(count)
+    Ok(count >= enough)
+}
+
+/// Notes that a collection has passages that its index does not, if it has no index and more passages than the `added`
+/// ones of this statement: they were loaded with triggers switched off, and a first segment must not hide that.
+pub fn note_gap(collection_id: i64, added: u64) -> Result<()> {
+    let mut begun = false;
+    am::scan(SEGMENTS, &[Key::Int8(2, collection_id)], false, |_| {
+        begun = true;
+        Ok(ControlFlow::Break(()))
+    })?;
+    if begun {
+        return Ok(());
+    }
+    // By one snapshot: somebody may commit the first passages with their segment at any time.
+    let sql = "INSERT INTO rag.lex_gap (collection_id)
+               SELECT $1 WHERE NOT EXISTS (SELECT FROM rag.lex_segment s WHERE s.collection_id = $1)
+                  AND (SELECT pg_catalog.count(*) FROM (SELECT FROM rag.chunk c WHERE c.collection_id = $1 AND c.current
+                                                         LIMIT $2 + 1) AS k) > $2
+               ON CONFLICT DO NOTHING";
+    spi::execute(sql, &[collection_id.into(), (added as i64).into()]).map(|_| ())
 }

@@ -25,6 +25,7 @@
 //! ```
 #![deny(missing_docs)]
 
+pub mod bm25;
 pub mod chaos;
 mod cluster;
 mod failure;

@@ -3,6 +3,7 @@
 //! Versions: an upgraded database is like a fresh one, and nothing outlives DROP EXTENSION.
 
 use postgres::Client;
+use rag_server_tests::bm25;
 use rag_server_tests::{Cluster, Failure, TestResult, project, with_bare_cluster};
 use std::fs;
 use std::path::PathBuf;
@@ -105,6 +106,13 @@ fn an_upgrade_gives_the_objects_of_a_fresh_installation_and_keeps_the_data() -> 
         let found: String =
             client.query_one("SELECT content FROM rag.search('ancient oaks', 1, mode => 'bm25')", &[])?.get(0);
         assert_eq!(found, "an ancient oak");
+        // The index was not there; it says so, and is made when somebody asks.
+        let state = |client: &mut Client| bm25::status(client, "default", "state || ' ' || documents");
+        assert_eq!(state(&mut client)?, "missing 0");
+        assert_eq!(client.query("SELECT * FROM rag.repair() WHERE action ~ 'lexical'", &[])?.len(), 1);
+        assert_eq!(state(&mut client)?, "ready 1");
+        let found = client.query("SELECT content FROM rag.search('ancient oaks', 1, mode => 'bm25')", &[])?;
+        assert_eq!(found.len(), 1);
         drop(frozen);
         Ok(())
     })

@@ -57,15 +57,17 @@ impl Index {
         let mut gone = vec![OrdinalSet::default(); live.len()];
         let mut strays = 0;
         for entry in dead.iter().flat_map(|p| p.ids.iter()) {
-            let place = live.iter().enumerate().find_map(|(at, p)| Some((at, p.ids.ordinal(entry)?)));
+            let mut places = live.iter().enumerate().filter_map(|(at, p)| Some((at, p.ids.ordinal(entry)?)));
+            let place = places.next();
             let new = place.is_some_and(|(at, ordinal)| gone[at].insert(ordinal));
-            strays += u64::from(!new);
+            strays += u64::from(!new || places.next().is_some());
         }
         Self { live, dead, gone, strays }
     }
 
-    /// Entries that are said to be dead and are in no live segment, or are dead twice. Never so unless rows were written
-    /// with triggers switched off; then counts are wrong, and the index must be made anew.
+    /// Entries that are said to be dead and are in no live segment, in several, or are dead twice. Never so unless rows
+    /// were written with triggers switched off, or with an entry that another row had before; then it is not known what
+    /// is alive, and the index must be made anew.
     pub fn strays(&self) -> u64 {
         self.strays
     }
