@@ -266,10 +266,6 @@ COMMENT ON COLUMN rag.lex_page.payload IS 'postings, packed';
 ALTER TABLE rag.lex_segment ALTER COLUMN ids SET STORAGE EXTERNAL, ALTER COLUMN shelf SET STORAGE EXTERNAL;
 ALTER TABLE rag.lex_shelf ALTER COLUMN payload SET STORAGE PLAIN;
 ALTER TABLE rag.lex_page ALTER COLUMN payload SET STORAGE PLAIN;
--- Without a policy, so that a grant on all tables of the schema does not show the terms of what has a label.
-ALTER TABLE rag.lex_segment ENABLE ROW LEVEL SECURITY;
-ALTER TABLE rag.lex_shelf ENABLE ROW LEVEL SECURITY;
-ALTER TABLE rag.lex_page ENABLE ROW LEVEL SECURITY;
 -- Segments come and go as a whole; what they leave behind slows the scan for the living.
 ALTER TABLE rag.lex_segment SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200,
     autovacuum_vacuum_insert_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
@@ -585,6 +581,13 @@ CREATE FUNCTION rag."ingest"(
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c
 AS 'MODULE_PATHNAME', 'ingest_bytes_wrapper';
+CREATE FUNCTION rag."terms"(
+    "content" TEXT,
+    "text_search_config" TEXT DEFAULT 'english'
+) RETURNS tsvector
+STRICT STABLE PARALLEL RESTRICTED COST 1000
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'terms_wrapper';
 CREATE FUNCTION rag."compact"(
     "collection" TEXT DEFAULT NULL
 ) RETURNS bigint
@@ -642,6 +645,9 @@ COMMENT ON FUNCTION rag.ingest(text, text, text, jsonb, text, jsonb, text) IS
     'stores and embeds one text (kind text or markdown) at once; the same uri again replaces it';
 COMMENT ON FUNCTION rag.ingest(bytea, text, text, jsonb, text, jsonb, text) IS
     'stores and embeds one document given as bytes at once; the same uri again replaces it';
+COMMENT ON COLUMN rag.chunk.tsv IS 'terms of title, path, headings, symbol, speaker, context and content; the forward data of the BM25 leg';
+COMMENT ON FUNCTION rag.terms(text, text) IS
+    'terms by which the BM25 leg finds a text: lexemes of a text search configuration, identifiers with their parts, pairs of CJK characters';
 COMMENT ON FUNCTION rag.compact(text) IS
     'merges the BM25 index of a collection, or of all, into one segment for each label; returns how many segments were merged';
 COMMENT ON FUNCTION rag.reindex_lexical(text) IS

@@ -20,6 +20,7 @@ mod retrieve;
 mod spi;
 mod store;
 mod sync;
+mod tsvector;
 mod vector;
 mod worker;
 

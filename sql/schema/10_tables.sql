@@ -253,7 +253,7 @@ COMMENT ON COLUMN rag.chunk.char_end IS 'one past the last character';
 COMMENT ON COLUMN rag.chunk.speaker IS 'who speaks';
 COMMENT ON COLUMN rag.chunk.time_start IS 'start in the recording';
 COMMENT ON COLUMN rag.chunk.time_end IS 'end in the recording';
-COMMENT ON COLUMN rag.chunk.tsv IS 'lexemes of title, path, headings, context and content; the forward data of the BM25 leg';
+COMMENT ON COLUMN rag.chunk.tsv IS 'terms of title, path, headings, symbol, speaker, context and content; the forward data of the BM25 leg';
 COMMENT ON COLUMN rag.chunk.dl IS 'length in lexemes';
 COMMENT ON COLUMN rag.chunk.metadata IS 'what else is known about this passage';
 COMMENT ON COLUMN rag.chunk.collection_id IS 'collection, copied from the source';

@@ -60,10 +60,6 @@ COMMENT ON COLUMN rag.lex_page.payload IS 'postings, packed';
 ALTER TABLE rag.lex_segment ALTER COLUMN ids SET STORAGE EXTERNAL, ALTER COLUMN shelf SET STORAGE EXTERNAL;
 ALTER TABLE rag.lex_shelf ALTER COLUMN payload SET STORAGE PLAIN;
 ALTER TABLE rag.lex_page ALTER COLUMN payload SET STORAGE PLAIN;
--- Without a policy, so that a grant on all tables of the schema does not show the terms of what has a label.
-ALTER TABLE rag.lex_segment ENABLE ROW LEVEL SECURITY;
-ALTER TABLE rag.lex_shelf ENABLE ROW LEVEL SECURITY;
-ALTER TABLE rag.lex_page ENABLE ROW LEVEL SECURITY;
 -- Segments come and go as a whole; what they leave behind slows the scan for the living.
 ALTER TABLE rag.lex_segment SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200,
     autovacuum_vacuum_insert_threshold = 1000, autovacuum_vacuum_cost_delay = 0);

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! The index of the BM25 leg: what writes it, merging it, making it anew.
+//! The BM25 leg: terms; its index: what writes it, merging it, making it anew.
 
 use crate::error::OrRaise;
 use crate::spi::guarded;
 use crate::store::collection;
+use crate::store::lexeme::Configuration;
 use crate::store::lexical::changes;
 use crate::store::lexical::compaction::{self, Extent};
+use crate::store::source;
+use crate::tsvector::TsVector;
 use pgrx::default;
 use pgrx::prelude::*;
+use rag_core::lexical::{tokens, tsvector};
 use std::convert::Infallible;
 
 /// Writes what a statement changed in `rag.chunk` into the index. Its SQL is in `sql/schema/17_lexical.sql`.
@@ -18,6 +22,17 @@ fn index_terms<'a>(trigger: &'a pgrx::PgTrigger<'a>) -> Result<Option<PgHeapTupl
         super::announce();
     }
     Ok(None::<PgHeapTuple<'a, pgrx::AllocatedByRust>>)
+}
+
+/// The terms of a text, whether it is a passage or a query.
+#[pg_extern(schema = "rag", stable, parallel_restricted, cost = 1000)]
+fn terms(content: &str, text_search_config: default!(&str, "'english'")) -> TsVector {
+    let terms = || {
+        let config = source::resolve_config(text_search_config)?;
+        let analysis = tokens::analyse(content, &Configuration(&config))?;
+        TsVector::read(&tsvector::write(&analysis.terms))
+    };
+    guarded(terms).or_raise()
 }
 
 /// Merges the segments of the index of a collection, or of all, into one for each label; returns how many it merged.

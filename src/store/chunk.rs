@@ -4,16 +4,26 @@
 //!
 //! A chunk that a new version of its document still has keeps its row: its content and key cannot change, only where it
 //! stands. Everything else of the old version is deleted.
+//!
+//! The chunks of a document are written many at a time, because what one statement adds is one segment of the BM25 index.
 
 use crate::spi;
+use crate::store::lexeme::Configuration;
 use crate::store::source::Source;
-use pgrx::{JsonB, Uuid};
+use pgrx::Uuid;
 use rag_core::document::{Chunk, Document};
+use rag_core::lexical::tokens;
+use rag_core::lexical::tsvector;
 use rag_core::provenance::{ContentHash, chunk_key};
 use rag_core::template::EmbedFields;
 use rag_core::{Error, Result};
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Map, Value};
 use std::collections::HashMap;
+use std::ops::Range;
+
+/// Content that is written in one statement, in bytes.
+const BATCH_BYTES: usize = 4 << 20;
 
 /// A chunk's permanent identity.
 #[derive(Debug, Clone, Copy)]
@@ -46,10 +56,6 @@ fn lexical_text(document: &Document, chunk: &Chunk) -> String {
     parts.chain(chunk.context.as_deref()).chain([chunk.content.as_str()]).collect::<Vec<_>>().join("\n")
 }
 
-const LEXEMES: &str = "(SELECT t.tsv, (SELECT coalesce(sum(greatest(coalesce(cardinality(u.positions), 0), 1)), 0)
-                          FROM pg_catalog.unnest(t.tsv) u)::integer AS dl
-                   FROM (SELECT pg_catalog.to_tsvector($1::text::pg_catalog.regconfig, $2) AS tsv) t) l";
-
 /// Keys of the chunks a document has now.
 pub fn existing(document_id: i64) -> Result<HashMap<[u8; 16], i64>> {
     let sql = "SELECT id, chunk_key FROM rag.chunk WHERE document_id = $1 AND current";
@@ -57,77 +63,182 @@ pub fn existing(document_id: i64) -> Result<HashMap<[u8; 16], i64>> {
     Ok(rows.into_iter().collect())
 }
 
-/// Writes one chunk: a new row, or in place the row of `id`. Returns its id.
+/// A chunk as it is written; a field is named after its column.
+#[derive(Serialize)]
+struct Record<'a> {
+    id: Option<i64>,
+    chunk_key: String,
+    content: Option<&'a str>,
+    content_sha256: String,
+    tsv: String,
+    ordinal: usize,
+    context: Option<&'a str>,
+    token_count: u32,
+    role: Option<&'a str>,
+    heading_path: &'a [String],
+    line_start: u32,
+    line_end: u32,
+    char_start: u64,
+    char_end: u64,
+    metadata: &'a Map<String, Value>,
+    language: Option<&'a str>,
+    acl: Option<&'a str>,
+    symbol: Option<&'a str>,
+    symbol_kind: Option<&'a str>,
+    speaker: Option<&'a str>,
+    page_start: Option<u32>,
+    page_end: Option<u32>,
+    time_start: Option<String>,
+    time_end: Option<String>,
+}
+
+/// What may change although the content does not.
+const PLACE: &str =
+    "ordinal, context, token_count, role, heading_path, line_start, line_end, char_start, char_end, metadata,
+       language, acl, symbol, symbol_kind, speaker, page_start, page_end, time_start, time_end";
+
+/// The records $1 with the lengths of their vectors. Not by way of `jsonb`, which holds a quarter of a gigabyte.
+const RECORDS: &str = "pg_catalog.json_to_recordset($1::text::json) AS r (
+           id bigint, chunk_key uuid, content text, content_sha256 bytea, tsv tsvector, ordinal integer, context text,
+           token_count integer, role text, heading_path text[], line_start integer, line_end integer,
+           char_start bigint, char_end bigint, metadata jsonb, language text, acl text, symbol text, symbol_kind text,
+           speaker text, page_start integer, page_end integer, time_start interval, time_end interval)
+     CROSS JOIN LATERAL (SELECT coalesce(sum(greatest(coalesce(cardinality(u.positions), 0), 1)), 0)::integer AS dl
+                           FROM pg_catalog.unnest(r.tsv) u) AS l";
+
+/// The columns of a row, each with its table's name before it.
+fn of(table: &str) -> String {
+    PLACE.split(',').map(|column| format!("{table}.{}", column.trim())).collect::<Vec<_>>().join(", ")
+}
+
+/// Writes the chunks of a document: new rows, or in place the rows that `kept` names by their keys, which it takes out
+/// of there. Returns their ids in the order of the chunks.
 pub fn write(
     source: &Source,
     document_id: i64,
     document: &Document,
-    ordinal: usize,
-    identity: Identity,
-    id: Option<i64>,
+    identities: &[Identity],
+    kept: &mut HashMap<[u8; 16], i64>,
     acl: Option<&str>,
-) -> Result<i64> {
-    let chunk = &document.chunks[ordinal];
-    let (span, facts) = (chunk.span, &chunk.facts);
+) -> Result<Vec<i64>> {
+    let mut ids = Vec::with_capacity(identities.len());
+    for batch in batches(&document.chunks) {
+        let mut records = records(source, document, identities, batch.clone(), acl)?;
+        for (record, identity) in records.iter_mut().zip(&identities[batch.clone()]) {
+            record.id = kept.remove(identity.key.as_bytes());
+        }
+        let (mut old, new): (Vec<Record<'_>>, Vec<Record<'_>>) = records.into_iter().partition(|r| r.id.is_some());
+        // The row has it.
+        old.iter_mut().for_each(|record| record.content = None);
+        update(&old)?;
+        let mut written = insert(source, document_id, &new)?;
+        let mut old = old.into_iter().map(|record| (record.ordinal, record.id)).collect::<HashMap<_, _>>();
+        for (ordinal, identity) in batch.clone().zip(&identities[batch]) {
+            let id = old.remove(&ordinal).flatten().or_else(|| written.remove(identity.key.as_bytes()));
+            ids.push(id.ok_or_else(|| Error::internal("a chunk was not written"))?);
+        }
+    }
+    Ok(ids)
+}
+
+/// Cuts chunks into runs of about [`BATCH_BYTES`].
+fn batches(chunks: &[Chunk]) -> impl Iterator<Item = Range<usize>> {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let fits = |chunk: &&Chunk| {
+            let first = bytes == 0;
+            bytes += chunk.content.len().max(1);
+            first || bytes <= BATCH_BYTES
+        };
+        let count = chunks[start..].iter().take_while(fits).count();
+        let batch = start..start + count;
+        start = batch.end;
+        (count > 0).then_some(batch)
+    })
+}
+
+fn records<'a>(
+    source: &Source,
+    document: &'a Document,
+    identities: &[Identity],
+    batch: Range<usize>,
+    acl: Option<&'a str>,
+) -> Result<Vec<Record<'a>>> {
+    let chunks = &document.chunks[batch.clone()];
+    let texts: Vec<String> = chunks.iter().map(|chunk| lexical_text(document, chunk)).collect();
+    let analyses = tokens::analyse_all(&texts, &Configuration(&source.text_search_config))?;
     // Milliseconds as text: the interval they make keeps them exactly.
     let moment = |ms: Option<u64>| ms.map(|ms| format!("{ms} milliseconds"));
-    let mut args = vec![
-        source.text_search_config.as_str().into(),
-        lexical_text(document, chunk).into(),
-        (ordinal as i32).into(),
-        chunk.context.clone().into(),
-        (chunk.token_count as i32).into(),
-        facts.role.clone().into(),
-        chunk.heading_path.clone().into(),
-        (span.line_start as i32).into(),
-        (span.line_end as i32).into(),
-        (span.char_start as i64).into(),
-        (span.char_end as i64).into(),
-        JsonB(Value::Object(chunk.metadata.clone())).into(),
-        document.language.clone().into(),
-        acl.map(str::to_owned).into(),
-        facts.symbol.clone().into(),
-        facts.symbol_kind.clone().into(),
-        facts.speaker.clone().into(),
-        chunk.pages.map(|p| p.0 as i32).into(),
-        chunk.pages.map(|p| p.1 as i32).into(),
-        moment(chunk.time.map(|t| t.0)).into(),
-        moment(chunk.time.map(|t| t.1)).into(),
-    ];
-    // What may change although the content does not, in the order of the parameters from $3.
-    const PLACE: &str =
-        "ordinal, context, token_count, role, heading_path, line_start, line_end, char_start, char_end, metadata,
-                    language, acl, symbol, symbol_kind, speaker, page_start, page_end, time_start, time_end";
-    const VALUES: &str =
-        "$3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20::interval, $21::interval";
-    if let Some(id) = id {
-        args.push(id.into());
-        // An unchanged tsv must stay the same value, so that a move of lines alone touches no index.
-        let sql = format!(
-            "UPDATE rag.chunk k SET ({PLACE}, tsv, dl)
-                  = ROW ({VALUES}, CASE WHEN k.tsv = l.tsv THEN k.tsv ELSE l.tsv END, l.dl)
-               FROM {LEXEMES}
-              WHERE k.id = $22
-                AND ROW ({old}, k.tsv) IS DISTINCT FROM ROW ({VALUES}, l.tsv)",
-            old = PLACE.split(',').map(|column| format!("k.{}", column.trim())).collect::<Vec<_>>().join(", ")
-        );
-        spi::execute(&sql, &args)?;
-        return Ok(id);
+    let record = |((chunk, analysis), ordinal): ((&'a Chunk, tokens::Analysis), usize)| {
+        let (span, facts) = (chunk.span, &chunk.facts);
+        let Identity { content_sha256, key } = identities[ordinal];
+        Record {
+            id: None,
+            chunk_key: key.to_string(),
+            content: Some(&chunk.content),
+            content_sha256: format!("\\x{content_sha256}"),
+            tsv: tsvector::write(&analysis.terms),
+            ordinal,
+            context: chunk.context.as_deref(),
+            token_count: chunk.token_count,
+            role: facts.role.as_deref(),
+            heading_path: &chunk.heading_path,
+            line_start: span.line_start,
+            line_end: span.line_end,
+            char_start: span.char_start,
+            char_end: span.char_end,
+            metadata: &chunk.metadata,
+            language: document.language.as_deref(),
+            acl,
+            symbol: facts.symbol.as_deref(),
+            symbol_kind: facts.symbol_kind.as_deref(),
+            speaker: facts.speaker.as_deref(),
+            page_start: chunk.pages.map(|p| p.0),
+            page_end: chunk.pages.map(|p| p.1),
+            time_start: moment(chunk.time.map(|t| t.0)),
+            time_end: moment(chunk.time.map(|t| t.1)),
+        }
+    };
+    Ok(chunks.iter().zip(analyses).zip(batch).map(record).collect())
+}
+
+fn json(records: &[Record<'_>]) -> Result<String> {
+    serde_json::to_string(records).map_err(|e| Error::internal(format!("a chunk cannot be written as JSON: {e}")))
+}
+
+fn update(records: &[Record<'_>]) -> Result<()> {
+    if records.is_empty() {
+        return Ok(());
     }
-    args.extend([
-        identity.key.into(),
-        document_id.into(),
-        chunk.content.as_str().into(),
-        identity.content_sha256.0.to_vec().into(),
-        source.collection_id.into(),
-        source.id.into(),
-    ]);
+    // An unchanged tsv must stay the same value, so that a move of lines alone touches no index.
+    let sql = format!(
+        "UPDATE rag.chunk k SET ({PLACE}, tsv, dl)
+              = ROW ({new}, CASE WHEN k.tsv = r.tsv THEN k.tsv ELSE r.tsv END, l.dl)
+           FROM {RECORDS}
+          WHERE k.id = r.id AND ROW ({old}, k.tsv) IS DISTINCT FROM ROW ({new}, r.tsv)",
+        new = of("r"),
+        old = of("k")
+    );
+    // The plan is kept while the table grows: each row by its key, however small the table was.
+    let by_key = [(c"enable_hashjoin", "off"), (c"enable_mergejoin", "off"), (c"enable_seqscan", "off")];
+    spi::with_settings(&by_key, || spi::execute(&sql, &[json(records)?.into()])).map(|_| ())
+}
+
+/// Returns the ids by the keys.
+fn insert(source: &Source, document_id: i64, records: &[Record<'_>]) -> Result<HashMap<[u8; 16], i64>> {
+    if records.is_empty() {
+        return Ok(HashMap::new());
+    }
     let sql = format!(
         "INSERT INTO rag.chunk ({PLACE}, chunk_key, document_id, content, content_sha256, collection_id, source_id, tsv, dl)
-         SELECT {VALUES}, $22, $23, $24, $25, $26, $27, l.tsv, l.dl
-           FROM {LEXEMES} RETURNING id"
+         SELECT {place}, r.chunk_key, $2, r.content, r.content_sha256, $3, $4, r.tsv, l.dl
+           FROM {RECORDS} RETURNING id, chunk_key",
+        place = of("r")
     );
-    spi::write(&sql, &args, |row| row.get(1))?.pop().ok_or_else(|| Error::internal("no chunk was written"))
+    let args = [json(records)?.into(), document_id.into(), source.collection_id.into(), source.id.into()];
+    let rows = spi::write(&sql, &args, |row| Ok((*row.get::<Uuid>(2)?.as_bytes(), row.get(1)?)))?;
+    Ok(rows.into_iter().collect())
 }
 
 /// Deletes chunks with their vectors.

@@ -10,6 +10,7 @@ pub mod collection;
 pub mod document;
 pub mod embedding;
 pub mod job;
+pub mod lexeme;
 pub mod lexical;
 pub mod model;
 pub mod profile;

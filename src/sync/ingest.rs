@@ -134,11 +134,9 @@ impl Task<'_> {
         let row = document::upsert(self.source, document, &self.fingerprint.0, PARSER_VERSION, self.acl)?;
         let mut old = if row.new { HashMap::new() } else { chunk::existing(row.id)? };
         let identities = chunk::identities(&self.source.name, document);
+        let ids = chunk::write(self.source, row.id, document, &identities, &mut old, row.acl.as_deref())?;
         let mut truncated = 0;
-        for (ordinal, text) in self.texts(document).into_iter().enumerate() {
-            let identity = identities[ordinal];
-            let kept = old.remove(identity.key.as_bytes());
-            let id = chunk::write(self.source, row.id, document, ordinal, identity, kept, row.acl.as_deref())?;
+        for (id, text) in ids.into_iter().zip(self.texts(document)) {
             let hash = ContentHash::of(&text);
             let cut = match fresh.get(&hash) {
                 Some((vector, cut)) => {

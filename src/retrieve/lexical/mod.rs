@@ -12,13 +12,15 @@ mod matches;
 
 use crate::spi;
 use crate::store::collection::Collection;
+use crate::store::lexeme::Configuration;
 use crate::store::source;
 use rag_core::Result;
 use rag_core::lexical::explain::{self, Explanation};
 use rag_core::lexical::maxscore::Query;
+use rag_core::lexical::tokens;
 use rag_core::lexical::tsvector;
 use rag_core::query::Request;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// What the leg found.
 #[derive(Debug, Default)]
@@ -39,7 +41,7 @@ type Ranked = (Vec<(i64, f64)>, Query);
 /// Runs the leg for the best `limit`. `memory` bounds what is kept of the index, in bytes.
 pub fn search(collection: &Collection, request: &Request, limit: usize, memory: usize) -> Result<Bm25> {
     let source::Configs { usable, missing: without_config } = source::configs(collection.id)?;
-    let terms = terms(usable, &request.query)?;
+    let terms = terms(&usable, &request.query)?;
     if terms.is_empty() {
         return Ok(Bm25 { without_config, ..Bm25::default() });
     }
@@ -78,9 +80,11 @@ impl Bm25 {
     }
 }
 
-/// Distinct lexemes of the query, by every text search configuration of the collection.
-fn terms(configs: Vec<String>, query: &str) -> Result<Vec<String>> {
-    let sql = "SELECT DISTINCT u.lexeme FROM unnest($1::text[]) AS g (config),
-                      unnest(pg_catalog.to_tsvector(g.config::pg_catalog.regconfig, $2)) AS u ORDER BY 1";
-    spi::select(sql, &[configs.into(), query.into()], |row| row.get(1))
+/// Distinct terms of the query, by every text search configuration of the collection, in byte order.
+fn terms(configs: &[String], query: &str) -> Result<Vec<String>> {
+    let mut terms = BTreeSet::new();
+    for config in configs {
+        terms.extend(tokens::analyse(query, &Configuration(config))?.terms.into_iter().map(|(term, _)| term));
+    }
+    Ok(terms.into_iter().collect())
 }

@@ -27,13 +27,13 @@ SELECT bool_and(dense_score IS NOT NULL AND bm25_score IS NOT NULL) AS filled FR
 -- exact cosine, as pgvector computes it
 SELECT bool_and(abs(s.dense_score - (1 - (e.embedding::vector <=> rag.embed_query('rising dough')))) < 1e-3) AS cosine
   FROM rag.search('rising dough', 5, mode => 'dense') s JOIN rag.chunk_embedding e ON e.chunk_id = s.chunk_id;
--- BM25 as written down, over lexemes counted here: k1 1.2, b 0.75, idf ln(1 + (N - df + 0.5) / (df + 0.5))
+-- BM25 as written down, over terms counted here: k1 1.2, b 0.75, idf ln(1 + (N - df + 0.5) / (df + 0.5))
 WITH texts AS (SELECT c.id, concat_ws(E'\n', nullif(d.title, c.content), d.path, array_to_string(c.heading_path, E'\n'), c.context, c.content) AS text
                  FROM rag.chunk c JOIN rag.document d ON d.id = c.document_id),
-     counts AS (SELECT t.id, u.lexeme, cardinality(u.positions) AS tf FROM texts t, unnest(to_tsvector('english', t.text)) u),
+     counts AS (SELECT t.id, u.lexeme, cardinality(u.positions) AS tf FROM texts t, unnest(rag.terms(t.text)) u),
      lengths AS (SELECT id, sum(tf)::float8 AS dl FROM counts GROUP BY id),
      corpus AS (SELECT count(*)::float8 AS n, avg(dl) AS mean FROM lengths),
-     terms AS (SELECT u.lexeme, count(k.id)::float8 AS df FROM unnest(to_tsvector('english', 'ship harbour tug bread fee')) u
+     terms AS (SELECT u.lexeme, count(k.id)::float8 AS df FROM unnest(rag.terms('ship harbour tug bread fee')) u
                  LEFT JOIN counts k USING (lexeme) GROUP BY u.lexeme),
      scores AS (SELECT k.id, sum(ln(1 + (n - df + 0.5) / (df + 0.5)) * tf * 2.2 / (tf + 1.2 * (0.25 + 0.75 * dl / mean))) AS score
                   FROM counts k JOIN terms USING (lexeme) JOIN lengths l ON l.id = k.id CROSS JOIN corpus GROUP BY k.id)

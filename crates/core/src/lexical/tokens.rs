@@ -8,8 +8,8 @@
 //! queries, so what can be found is a matter of this file alone.
 //!
 //! ```text
-//! text ── NFKC ──▶ configuration ─────────────────────────────▶ lexemes ┐
-//!           └────▶ compounds (HTTPServer, rrf_k, a/b.rs, 漢字)          ├▶ terms with tf
+//! text ── NFKC ──▶ configuration ─────────────────────────────▶ lexemes with their positions ┐
+//!           └────▶ compounds (HTTPServer, rrf_k, a/b.rs, 漢字)                                ├▶ a tsvector
 //!                    each ──▶ nodes: itself, its parts, theirs ──▶ what its own lexemes lack ┘
 //! ```
 //!
@@ -21,14 +21,20 @@
 //!   more than [`MAX_WORDS`] words, has no parts.
 //! - Of each compound come six levels of nodes at most, each no longer than the compound, and two grams of a character: the
 //!   result is linear in the text.
-//! - There are no positions: phrases are checked on the text of the candidates.
+//! - Lexemes keep the positions that the configuration gives them, so that phrases can be asked for. Other terms stand behind
+//!   the text, each at every second position as often as it occurs: the number of positions is the term frequency, and none
+//!   of them is next to another word.
+//! - A `tsvector` has its limits, and no text may fail because of them ([`vector`]).
 
 mod compound;
+mod vector;
 
+use super::tsvector::Lexeme;
 use crate::error::{Error, Result};
 use compound::Node;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 
 /// The longest term that is not a lexeme, in bytes.
@@ -38,67 +44,125 @@ pub const MAX_WORDS: usize = 16;
 /// Hexadecimal digits that make a hash.
 pub const HASH_DIGITS: usize = 8;
 
+/// Bytes of a text that are lexed at once: so little that no configuration makes more of it than a `tsvector` holds.
+const PIECE: usize = 64 * 1024;
+
 /// A text search configuration.
 pub trait Lexer {
-    /// For each text its distinct lexemes, each with how often it occurs; stop words are left out. What a text gives must not
-    /// depend on the texts beside it.
-    fn lexemes(&self, texts: &[&str]) -> Result<Vec<Vec<(String, u32)>>>;
+    /// The distinct lexemes of each text with their positions; stop words are left out. What a text gives must not depend on
+    /// the texts beside it.
+    fn lexemes(&self, texts: &[&str]) -> Result<Vec<Vec<Lexeme>>>;
 }
 
 /// The terms of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Analysis {
-    /// Distinct terms in byte order, each with its term frequency.
-    pub terms: Vec<(String, u32)>,
+    /// Distinct terms in byte order, each with as many positions as its term frequency.
+    pub terms: Vec<Lexeme>,
     /// The length of the text in lexemes: the sum of the term frequencies.
     pub dl: u32,
 }
 
 /// The terms of a chunk or of a query.
 pub fn analyse(text: &str, lexer: &dyn Lexer) -> Result<Analysis> {
-    let text = normalise(text);
+    analyse_all(&[text], lexer)?.pop().ok_or_else(incomplete)
+}
+
+/// The terms of some texts. The configuration is asked once for all, and once for each distinct part of a compound.
+pub fn analyse_all<T: AsRef<str>>(texts: &[T], lexer: &dyn Lexer) -> Result<Vec<Analysis>> {
+    let texts: Vec<Cow<'_, str>> = texts.iter().map(|text| normalise(text.as_ref())).collect();
+    let mut lexed = Lexed::default();
+    let read: Vec<Text<'_>> = texts.iter().map(|text| read(text, &mut lexed)).collect();
+    let lexemes = lexer.lexemes(&lexed.texts)?;
+    if lexemes.len() != lexed.texts.len() {
+        return Err(incomplete());
+    }
+    Ok(read.iter().map(|text| text.assemble(&lexed, &lexemes)).collect())
+}
+
+fn incomplete() -> Error {
+    Error::internal("a text search configuration did not answer for each text")
+}
+
+/// What goes through the configuration: pieces of texts, and each distinct word once.
+#[derive(Default)]
+struct Lexed<'a> {
+    texts: Vec<&'a str>,
+    words: HashMap<&'a str, usize>,
+}
+
+/// A text before it is lexed.
+struct Text<'a> {
+    pieces: Range<usize>,
+    /// Compounds in byte order, each with how often it occurs.
+    compounds: Vec<(&'a str, u32, Vec<Node<'a>>)>,
+}
+
+fn read<'a>(text: &'a str, lexed: &mut Lexed<'a>) -> Text<'a> {
+    let start = lexed.texts.len();
+    lexed.texts.extend(pieces(text));
+    let pieces = start..lexed.texts.len();
     let mut compounds: BTreeMap<&str, u32> = BTreeMap::new();
-    for compound in compound::scan(&text) {
+    for compound in compound::scan(text) {
         *compounds.entry(compound).or_default() += 1;
     }
     // A compound that is one word to us is one to the configuration.
-    let nodes: Vec<(&str, u32, Vec<Node<'_>>)> =
+    let compounds: Vec<(&str, u32, Vec<Node<'_>>)> =
         compounds.into_iter().map(|(text, count)| (text, count, compound::nodes(text))).collect();
-    let mut texts: Vec<&str> = vec![&text];
-    let mut places: HashMap<&str, usize> = HashMap::new();
-    for (compound, _, nodes) in &nodes {
-        let lexed = nodes.iter().filter_map(|n| if let Node::Word(word) = n { Some(*word) } else { None });
-        for text in std::iter::once(*compound).chain(lexed) {
-            places.entry(text).or_insert_with(|| {
-                texts.push(text);
-                texts.len() - 1
+    for (compound, _, nodes) in &compounds {
+        let words = nodes.iter().filter_map(|n| if let Node::Word(word) = n { Some(*word) } else { None });
+        for word in std::iter::once(*compound).chain(words).filter(|word| word.len() <= PIECE) {
+            lexed.words.entry(word).or_insert_with(|| {
+                lexed.texts.push(word);
+                lexed.texts.len() - 1
             });
         }
     }
-    let lexemes = lexer.lexemes(&texts)?;
-    if lexemes.len() != texts.len() {
-        return Err(Error::internal("a text search configuration did not answer for each text"));
-    }
-    let mut terms: BTreeMap<Cow<'_, str>, u32> = BTreeMap::new();
-    let mut add = |term, count: u32| {
-        let tf = terms.entry(term).or_default();
-        *tf = tf.saturating_add(count);
-    };
-    lexemes[0].iter().for_each(|(lexeme, count)| add(Cow::Borrowed(lexeme.as_str()), *count));
-    for (compound, count, nodes) in &nodes {
-        let known: BTreeSet<&str> = lexemes[places[compound]].iter().map(|(l, _)| l.as_str()).collect();
-        let mut new: BTreeSet<Cow<'_, str>> = BTreeSet::new();
-        for node in nodes {
-            match node {
-                Node::Word(word) => new.extend(lexemes[places[word]].iter().map(|(l, _)| Cow::Borrowed(l.as_str()))),
-                Node::Verbatim(text) => new.extend(fold(text).filter(|t| t.len() <= MAX_TOKEN_BYTES).map(Cow::Owned)),
+    Text { pieces, compounds }
+}
+
+/// Cuts a text between words, or anywhere if there is nothing between them.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let end = text.floor_char_boundary(PIECE);
+        if end == text.len() {
+            rest = None;
+            return Some(text);
+        }
+        let cut = text[..end].rfind(char::is_whitespace).filter(|cut| *cut > 0).unwrap_or(end);
+        rest = Some(&text[cut..]);
+        Some(&text[..cut])
+    })
+}
+
+impl Text<'_> {
+    fn assemble(&self, lexed: &Lexed<'_>, lexemes: &[Vec<Lexeme>]) -> Analysis {
+        let of =
+            |word: &str| lexed.words.get(word).map_or(&[][..], |place| &lexemes[*place]).iter().map(|l| l.0.as_str());
+        let mut extra: BTreeMap<Cow<'_, str>, u32> = BTreeMap::new();
+        for (compound, count, nodes) in &self.compounds {
+            let known: BTreeSet<&str> = of(compound).collect();
+            let mut new: BTreeSet<Cow<'_, str>> = BTreeSet::new();
+            for node in nodes {
+                match node {
+                    Node::Word(word) => new.extend(of(word).map(Cow::Borrowed)),
+                    Node::Verbatim(text) => {
+                        new.extend(fold(text).filter(|t| t.len() <= MAX_TOKEN_BYTES).map(Cow::Owned))
+                    }
+                }
+            }
+            new.retain(|term| !known.contains(term.as_ref()));
+            for term in new {
+                let tf = extra.entry(term).or_default();
+                *tf = tf.saturating_add(*count);
             }
         }
-        new.retain(|term| !known.contains(term.as_ref()));
-        new.into_iter().for_each(|term| add(term, *count));
+        let terms = vector::assemble(&lexemes[self.pieces.clone()], extra);
+        let dl = terms.iter().fold(0u32, |sum, (_, positions)| sum.saturating_add(positions.len() as u32));
+        Analysis { terms, dl }
     }
-    let dl = terms.values().fold(0u32, |sum, tf| sum.saturating_add(*tf));
-    Ok(Analysis { terms: terms.into_iter().map(|(term, tf)| (term.into_owned(), tf)).collect(), dl })
 }
 
 /// The text in the form in which it is analysed: NFKC (full width, ligatures and superscripts become plain), without the

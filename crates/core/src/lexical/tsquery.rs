@@ -15,7 +15,7 @@ pub fn any_of<S: AsRef<str>>(lexemes: &[S]) -> Option<String> {
 }
 
 /// A lexeme as the input functions of `tsquery` and `tsvector` read it.
-fn quote(lexeme: &str) -> String {
+pub(super) fn quote(lexeme: &str) -> String {
     format!("'{}'", lexeme.replace('\\', "\\\\").replace('\'', "''"))
 }
 

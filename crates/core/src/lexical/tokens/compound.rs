@@ -119,18 +119,26 @@ fn split<'a>(text: &'a str, level: usize, out: &mut Vec<Node<'a>>) {
     if level == 1 {
         out.extend(version(text));
     }
-    let mut rest = text;
     let mut parts = Vec::new();
-    while let Some((at, separator)) = separators.iter().filter_map(|s| Some((rest.find(s)?, *s))).min_by_key(|f| f.0) {
-        parts.push(&rest[..at]);
-        rest = &rest[at + separator.len()..];
+    // The place is looked for before the separator: one that never comes would be looked for to the end each time.
+    let starts = |at: &usize| separators.iter().any(|s| stands_at(text, *at, s));
+    let mut from = 0;
+    while let Some(at) = (from..text.len()).find(starts) {
+        let separator = separators.iter().find(|s| stands_at(text, at, s)).map_or(1, |s| s.len());
+        parts.push(&text[from..at]);
+        from = at + separator;
     }
-    parts.push(rest);
+    parts.push(&text[from..]);
     for part in parts {
         // Underscores are split at the last level, where each part is what stands between them.
         let part = if level + 1 < LEVELS.len() { trim(part) } else { part };
         if part == text { split(text, level + 1, out) } else { add(part, level + 1, out) }
     }
+}
+
+/// Whether a separator, which is ASCII, stands at a byte of a text.
+fn stands_at(text: &str, at: usize, separator: &str) -> bool {
+    text.as_bytes()[at..].starts_with(separator.as_bytes())
 }
 
 /// The number of a version: `0.8.6` in `v0.8.6`.
