@@ -44,8 +44,8 @@ rule_spi() {
 }
 
 rule_unsafe() {
-  only_in '\bunsafe\b' "unsafe code belongs in spi, vector, json, am, engine_client, worker, guc and lib only" \
-    'src/(vector|json|am|engine_client|guc|lib)\.rs|src/(spi|worker)/.*' src
+  only_in '\bunsafe\b' "unsafe code belongs in spi, vector, tsvector, json, am, engine_client, worker, guc and lib only" \
+    'src/(vector|tsvector|json|am|engine_client|guc|lib)\.rs|src/(spi|worker)/.*' src
 }
 
 # api → sync, retrieve → store → spi; settings are read where a call comes in and handed down.

@@ -73,6 +73,7 @@ fn call_of(function: &str, chance: &mut Chance, ids: &[i64]) -> TestResult<Strin
         "reindex_lexical" => "SELECT rag.reindex_lexical()".to_owned(),
         "rrf" => format!("SELECT * FROM rag.rrf('[[{id}]]')"),
         "retry" => format!("SELECT rag.retry({id})"),
+        "terms" => format!("SELECT rag.terms('{query}')"),
         "sync" => format!("CALL rag.sync('{source}')"),
         "sync_begin" => format!("SELECT rag.sync_begin('{source}')"),
         "sync_list" => format!("SELECT rag.sync_list({id})"),
