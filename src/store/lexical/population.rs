@@ -165,14 +165,15 @@ pub fn is_usable(collection_id: i64, population: &Population) -> Result<bool> {
     Ok(spi::select_one(sql, &[collection_id.into()], |row| row.get(1))?.unwrap_or(true))
 }
 
-/// How many segments of less than `below` documents a place has: what compaction would have to do.
-pub fn small(place: &Place, below: u64) -> Result<usize> {
+/// Whether a place has `many` segments of less than `below` documents: something for compaction to do. Looks at no more
+/// than it needs, because every statement that writes passages asks.
+pub fn is_crowded(place: &Place, below: u64, many: usize) -> Result<bool> {
     let labels = Labels::Only(place.acl.clone());
     let mut count = 0;
-    am::scan(SEGMENTS, &[Key::Int8(2, place.collection_id), Key::Text(3, place.unit.name())], false, |row| {
+    am::scan(SEGMENTS, &[Key::Int8(2, place.collection_id), Key::Text(3, place.unit.name())], true, |row| {
         let small = row.get::<i64>(6)?.unsigned_abs() < below;
         count += usize::from(small && labels.has(row.optional::<String>(4).as_deref()));
-        Ok(ControlFlow::Continue(()))
+        Ok(if count < many { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
-    Ok(count)
+    Ok(count >= many)
 }
