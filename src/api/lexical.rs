@@ -18,7 +18,7 @@ use std::convert::Infallible;
 /// Writes what a statement changed in `rag.chunk` into the index. Its SQL is in `sql/schema/17_lexical.sql`.
 #[pg_trigger(sql = false)]
 fn index_terms<'a>(trigger: &'a pgrx::PgTrigger<'a>) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, Infallible> {
-    if guarded(|| changes::statement(trigger)).or_raise() {
+    if guarded(|| changes::statement(trigger, !super::is_announced())).or_raise() {
         super::announce();
     }
     Ok(None::<PgHeapTuple<'a, pgrx::AllocatedByRust>>)

@@ -37,6 +37,11 @@ fn announce_at_commit() {
     announce();
 }
 
+/// Whether this transaction announces work already.
+fn is_announced() -> bool {
+    ANNOUNCING.get()
+}
+
 /// The same for work that can wait for the next announcement, so that any transaction may do it.
 fn announce() {
     if ANNOUNCING.replace(true) {

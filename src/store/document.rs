@@ -85,8 +85,10 @@ pub fn as_read<'d>(
 ) -> Result<HashSet<String>> {
     let (uris, hashes): (Vec<String>, Vec<Vec<u8>>) =
         read.map(|document| (document.uri.clone(), document.content_sha256.0.to_vec())).unzip();
+    // By the index for each, which a planner without statistics would not choose, once for each batch of a sync.
     let sql = "SELECT d.uri FROM ROWS FROM (unnest($2::text[]), unnest($3::bytea[])) AS r (uri, content_sha256)
-                 JOIN rag.document d ON d.source_id = $1 AND d.uri = r.uri AND d.current
+                CROSS JOIN LATERAL (SELECT * FROM rag.document d
+                                     WHERE d.source_id = $1 AND d.uri = r.uri AND d.current OFFSET 0) d
                 WHERE d.content_sha256 = r.content_sha256 AND d.options_sha256 = $4
                   AND d.acl IS NOT DISTINCT FROM $5";
     let args =

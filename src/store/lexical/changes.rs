@@ -113,8 +113,8 @@ fn segment(place: &Place, dead: bool, documents: &[Forward]) -> Result<()> {
     sink.finish(place, dead, &Merged { documents: built.documents, total_dl: built.total_dl, ids, postings, terms })
 }
 
-/// Writes what the statement of a trigger changed; says whether there is something to merge now.
-pub fn statement(trigger: &PgTrigger<'_>) -> Result<bool> {
+/// Writes what the statement of a trigger changed; says whether there is something to merge now, if somebody `asks`.
+pub fn statement(trigger: &PgTrigger<'_>, asks: bool) -> Result<bool> {
     let schema = trigger.table_schema().map_err(|e| Error::internal(e.to_string()))?;
     let table = trigger.table_name().map_err(|e| Error::internal(e.to_string()))?;
     if schema != "rag" || table != "chunk" {
@@ -140,6 +140,9 @@ pub fn statement(trigger: &PgTrigger<'_>) -> Result<bool> {
     }
     let (gone, mut added) =
         (written(trigger, Side::Old, &columns, &new)?, written(trigger, Side::New, &columns, &old)?);
+    if !asks {
+        return Ok(false);
+    }
     if gone.documents >= MANY {
         return Ok(true);
     }

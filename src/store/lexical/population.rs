@@ -165,17 +165,17 @@ pub fn is_usable(collection_id: i64, population: &Population) -> Result<bool> {
     Ok(spi::select_one(sql, &[collection_id.into()], |row| row.get(1))?.unwrap_or(true))
 }
 
-/// Whether a place has `enough` segments of less than `below` documents, so that there is something to merge. No more are
-/// counted, because a transaction of many statements has as many segments, which nobody else sees yet.
-pub fn is_crowded(place: &Place, below: u64, enough: usize) -> Result<bool> {
+/// Whether a place has `many` segments of less than `below` documents: something for compaction to do. Looks at no more
+/// than it needs, because every statement that writes passages asks.
+pub fn is_crowded(place: &Place, below: u64, many: usize) -> Result<bool> {
     let labels = Labels::Only(place.acl.clone());
     let mut count = 0;
-    am::scan(SEGMENTS, &[Key::Int8(2, place.collection_id), Key::Text(3, place.unit.name())], false, |row| {
+    am::scan(SEGMENTS, &[Key::Int8(2, place.collection_id), Key::Text(3, place.unit.name())], true, |row| {
         let small = row.get::<i64>(6)?.unsigned_abs() < below;
         count += usize::from(small && labels.has(row.optional::<String>(4).as_deref()));
-        Ok(if count < enough { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        Ok(if count < many { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
-    Ok(count >= enough)
+    Ok(count >= many)
 }
 
 /// Notes that a collection has passages that its index does not, if it has no index and more passages than the `added`
