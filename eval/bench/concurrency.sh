@@ -15,7 +15,9 @@ measure() {
 }
 off=$(measure off)
 on=$(measure on)
-[ -n "$off" ] && [ -n "$on" ] || die "a run failed" "Look at: cargo test -p rag_server_tests --test lexical_load"
+if [ -z "$off" ] || [ -z "$on" ]; then
+  die "a run failed" "Look at: cargo test -p rag_server_tests --test lexical_load"
+fi
 {
   cat <<TEXT
 # BM25 under writers and searchers

@@ -81,7 +81,7 @@ pub fn scored(all: &[Passage], eligible: impl Fn(&Passage) -> bool, query: &[Str
         let tfs: Vec<Option<u32>> = terms.iter().map(|term| p.tfs.get(term).copied()).collect();
         let score = tfs.iter().zip(&idfs).map(|(tf, idf)| part(p, tf, idf)).sum();
         let matches = tfs.iter().any(Option::is_some);
-        matches.then(|| Scored { id: p.id, score, entry: p.entry, evidence: (p.dl, tfs) })
+        matches.then_some(Scored { id: p.id, score, entry: p.entry, evidence: (p.dl, tfs) })
     };
     let mut scored: Vec<Scored> = all.iter().filter(|p| eligible(p)).filter_map(one).collect();
     scored.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.entry.cmp(&b.entry)));
