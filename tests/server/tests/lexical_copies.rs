@@ -125,8 +125,10 @@ fn a_restored_index_is_right_at_once_and_says_what_it_lacks() -> TestResult {
         let mut client = cluster.connect()?;
         fill(&mut client)?;
         let before = answers(&mut client)?;
+        // Name, format, arguments of pg_dump and of pg_restore, and what the index is then.
+        type Case<'a> = (&'a str, &'a str, &'a [&'a str], &'a [&'a str], &'a str);
         let plain: &[&str] = &[];
-        let cases: [(&str, &str, &[&str], &[&str], &str); 6] = [
+        let cases: [Case<'_>; 6] = [
             ("plain", "p", plain, plain, "ready"),
             ("inserts", "p", &["--inserts"], plain, "ready"),
             ("custom", "c", plain, plain, "ready"),

@@ -99,9 +99,15 @@ fn load(cluster: &Cluster, seconds: u64, merging: bool) -> TestResult {
             writers.push(scope.spawn(move || writer(&mut writing, id, number, stop)));
             searchers.push(scope.spawn(move || searcher(&mut searching, number, stop)));
         }
-        let started = Instant::now();
+        let (started, mut calls) = (Instant::now(), 0);
         while started.elapsed() < Duration::from_secs(seconds) {
             std::thread::sleep(Duration::from_millis(100));
+            // What somebody may call meanwhile.
+            if merging && started.elapsed() > Duration::from_secs(3 * (calls + 1)) {
+                let call = ["SELECT rag.compact('lex')", "SELECT rag.compact()", "SELECT rag.reindex_lexical()"];
+                client.batch_execute(call[calls as usize % call.len()])?;
+                calls += 1;
+            }
             if writers.iter().any(|w| w.is_finished()) || searchers.iter().any(|s| s.is_finished()) {
                 break;
             }

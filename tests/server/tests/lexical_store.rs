@@ -83,7 +83,17 @@ fn passages_loaded_without_triggers_are_found_until_they_are_indexed() -> TestRe
 fn an_entry_that_was_another_rows_misleads_nobody() -> TestResult {
     with_cluster(&[], |cluster| {
         let mut client = cluster.connect()?;
+        // What is written next goes where other segments were: before what it is about.
+        let other = bm25::collection(&mut client, "other")?;
+        for _ in 0..15 {
+            client.batch_execute(&bm25::insert(&mut Chance::new(2), other, 0, 1, &[None]))?;
+        }
         let id = fill(&mut client, 40)?;
+        client.batch_execute(&format!(
+            "DELETE FROM rag.chunk WHERE collection_id = {other}; SELECT rag.compact('other')"
+        ))?;
+        client.batch_execute("VACUUM rag.lex_segment")?;
+        let mut client = cluster.connect()?;
         // As somebody does who changes a copy and puts it back.
         let columns = format!("entry, {}", bm25::COLUMNS);
         for _ in 0..3 {
@@ -97,7 +107,11 @@ fn an_entry_that_was_another_rows_misleads_nobody() -> TestResult {
             client.batch_execute("SELECT rag.compact('lex')")?;
             right(&mut client)?;
         }
-        client.batch_execute("SELECT * FROM rag.repair()")?;
+        let sql = "SELECT (SELECT ctid FROM rag.lex_segment WHERE NOT dead AND collection_id = $1 ORDER BY id LIMIT 1)
+                        > (SELECT ctid FROM rag.lex_segment WHERE NOT dead AND collection_id = $1 ORDER BY id DESC LIMIT 1)";
+        assert!(client.query_one(sql, &[&id])?.get::<_, bool>(0), "the later segment lies behind the earlier one");
+        let repaired = client.query("SELECT * FROM rag.repair() WHERE object = 'lex' AND action ~ 'lexical'", &[])?;
+        assert_eq!(repaired.len(), 1);
         right(&mut client)?;
         let strays = client.query("SELECT * FROM rag.repair() WHERE object = 'lex' AND action ~ 'lexical'", &[])?;
         assert!(strays.is_empty());

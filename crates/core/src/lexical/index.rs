@@ -21,7 +21,11 @@ use super::shelf::{Rows, Stored};
 use super::topk::Hit;
 use super::varint::corrupt;
 use crate::error::Result;
+use std::collections::HashMap;
 use std::rc::Rc;
+
+/// Segments of fewer documents may be thousands while nobody merges them; what is dead is not looked up in each.
+const SMALL: u64 = 64;
 
 /// One segment.
 #[derive(Debug, Clone)]
@@ -56,8 +60,16 @@ impl Index {
         let (dead, live): (Vec<Part>, Vec<Part>) = parts.into_iter().partition(|p| p.dead);
         let mut gone = vec![OrdinalSet::default(); live.len()];
         let mut strays = 0;
+        let (small, large): (Vec<usize>, Vec<usize>) = (0..live.len()).partition(|at| live[*at].documents < SMALL);
+        let mut in_small: HashMap<i64, Vec<(usize, u32)>> = HashMap::new();
+        for at in small.into_iter().filter(|_| !dead.is_empty()) {
+            for (entry, ordinal) in live[at].ids.iter().zip(0..) {
+                in_small.entry(entry).or_default().push((at, ordinal));
+            }
+        }
         for entry in dead.iter().flat_map(|p| p.ids.iter()) {
-            let mut places = live.iter().enumerate().filter_map(|(at, p)| Some((at, p.ids.ordinal(entry)?)));
+            let in_large = large.iter().filter_map(|at| Some((*at, live[*at].ids.ordinal(entry)?)));
+            let mut places = in_small.get(&entry).into_iter().flatten().copied().chain(in_large);
             let place = places.next();
             let new = place.is_some_and(|(at, ordinal)| gone[at].insert(ordinal));
             strays += u64::from(!new || places.next().is_some());
