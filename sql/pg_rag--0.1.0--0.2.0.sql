@@ -583,9 +583,10 @@ LANGUAGE c
 AS 'MODULE_PATHNAME', 'ingest_bytes_wrapper';
 CREATE FUNCTION rag."terms"(
     "content" TEXT,
-    "text_search_config" TEXT DEFAULT 'english'
+    "text_search_config" TEXT DEFAULT 'english',
+    "emphasis" TEXT DEFAULT NULL
 ) RETURNS tsvector
-STRICT STABLE PARALLEL RESTRICTED COST 1000
+STABLE PARALLEL RESTRICTED COST 1000
 LANGUAGE c
 AS 'MODULE_PATHNAME', 'terms_wrapper';
 CREATE FUNCTION rag."compact"(
@@ -646,8 +647,8 @@ COMMENT ON FUNCTION rag.ingest(text, text, text, jsonb, text, jsonb, text) IS
 COMMENT ON FUNCTION rag.ingest(bytea, text, text, jsonb, text, jsonb, text) IS
     'stores and embeds one document given as bytes at once; the same uri again replaces it';
 COMMENT ON COLUMN rag.chunk.tsv IS 'terms of title, path, headings, symbol, speaker, context and content; the forward data of the BM25 leg';
-COMMENT ON FUNCTION rag.terms(text, text) IS
-    'terms by which the BM25 leg finds a text: lexemes of a text search configuration, identifiers with their parts, pairs of CJK characters';
+COMMENT ON FUNCTION rag.terms(text, text, text) IS
+    'terms by which the BM25 leg finds a text: lexemes of a text search configuration, identifiers with their parts, pairs of CJK characters; those of emphasis count two times more, as those of a title do';
 COMMENT ON FUNCTION rag.compact(text) IS
     'merges the BM25 index of a collection, or of all, into one segment for each label; returns how many segments were merged';
 COMMENT ON FUNCTION rag.reindex_lexical(text) IS

@@ -20,8 +20,8 @@ COMMENT ON FUNCTION rag.enqueue_sync(text) IS
 COMMENT ON FUNCTION rag.retry(bigint) IS 'gives a job of rag.failed_jobs new attempts';
 COMMENT ON FUNCTION rag.repair() IS
     'makes HNSW indexes that a restore has left out or that are not valid, makes BM25 indexes anew that do not have every passage, queues vectors for chunks that have none, and starts waiting jobs; returns what was done; searches go on meanwhile';
-COMMENT ON FUNCTION rag.terms(text, text) IS
-    'terms by which the BM25 leg finds a text: lexemes of a text search configuration, identifiers with their parts, pairs of CJK characters';
+COMMENT ON FUNCTION rag.terms(text, text, text) IS
+    'terms by which the BM25 leg finds a text: lexemes of a text search configuration, identifiers with their parts, pairs of CJK characters; those of emphasis count two times more, as those of a title do';
 COMMENT ON FUNCTION rag.compact(text) IS
     'merges the BM25 index of a collection, or of all, into one segment for each label; returns how many segments were merged';
 COMMENT ON FUNCTION rag.reindex_lexical(text) IS

@@ -24,15 +24,24 @@ fn index_terms<'a>(trigger: &'a pgrx::PgTrigger<'a>) -> Result<Option<PgHeapTupl
     Ok(None::<PgHeapTuple<'a, pgrx::AllocatedByRust>>)
 }
 
-/// The terms of a text, whether it is a passage or a query.
+/// The terms of a text, whether it is a passage or a query; those of a part of it, a title or a name, count more.
 #[pg_extern(schema = "rag", stable, parallel_restricted, cost = 1000)]
-fn terms(content: &str, text_search_config: default!(&str, "'english'")) -> TsVector {
+fn terms(
+    content: Option<&str>,
+    text_search_config: default!(Option<&str>, "'english'"),
+    emphasis: default!(Option<&str>, "NULL"),
+) -> Option<TsVector> {
+    let content = content?;
     let terms = || {
-        let config = source::resolve_config(text_search_config)?;
-        let analysis = tokens::analyse(content, &Configuration(&config))?;
+        let config = source::resolve_config(super::required("text_search_config", text_search_config)?)?;
+        let lexer = Configuration(&config);
+        let mut analysis = tokens::analyse(content, &lexer)?;
+        if let Some(part) = emphasis {
+            analysis = analysis.emphasise(&tokens::analyse(part, &lexer)?, tokens::EMPHASIS);
+        }
         TsVector::read(&tsvector::write(&analysis.terms))
     };
-    guarded(terms).or_raise()
+    Some(guarded(terms).or_raise())
 }
 
 /// Merges the segments of the index of a collection, or of all, into one for each label; returns how many it merged.

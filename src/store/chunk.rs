@@ -56,6 +56,13 @@ fn lexical_text(document: &Document, chunk: &Chunk) -> String {
     parts.chain(chunk.context.as_deref()).chain([chunk.content.as_str()]).collect::<Vec<_>>().join("\n")
 }
 
+/// What of that text counts more: the names of what it is from.
+fn names(document: &Document, chunk: &Chunk) -> String {
+    let fields = EmbedFields { title: document.title.as_deref(), content: &chunk.content, ..EmbedFields::default() };
+    let names = [fields.title_to_add(), chunk.facts.symbol.as_deref(), chunk.facts.speaker.as_deref()];
+    names.into_iter().flatten().collect::<Vec<_>>().join("\n")
+}
+
 /// Keys of the chunks a document has now.
 pub fn existing(document_id: i64) -> Result<HashMap<[u8; 16], i64>> {
     let sql = "SELECT id, chunk_key FROM rag.chunk WHERE document_id = $1 AND current";
@@ -167,7 +174,11 @@ fn records<'a>(
 ) -> Result<Vec<Record<'a>>> {
     let chunks = &document.chunks[batch.clone()];
     let texts: Vec<String> = chunks.iter().map(|chunk| lexical_text(document, chunk)).collect();
-    let analyses = tokens::analyse_all(&texts, &Configuration(&source.text_search_config))?;
+    let names = chunks.iter().map(|chunk| names(document, chunk));
+    let all: Vec<String> = texts.into_iter().chain(names).collect();
+    let mut analyses = tokens::analyse_all(&all, &Configuration(&source.text_search_config))?;
+    let names = analyses.split_off(chunks.len());
+    let analyses = analyses.into_iter().zip(&names).map(|(text, names)| text.emphasise(names, tokens::EMPHASIS));
     // Milliseconds as text: the interval they make keeps them exactly.
     let moment = |ms: Option<u64>| ms.map(|ms| format!("{ms} milliseconds"));
     let record = |((chunk, analysis), ordinal): ((&'a Chunk, tokens::Analysis), usize)| {

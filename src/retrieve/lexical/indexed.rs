@@ -7,7 +7,7 @@
 //! best are looked at first, and if too few of them are eligible, either what is eligible is few and is found first, or
 //! it is many and the search goes deeper; so a search ends with as many as there are.
 
-use super::Ranked;
+use super::{Ranked, Terms};
 use crate::retrieve::filter;
 use crate::spi;
 use crate::store::collection::Collection;
@@ -30,7 +30,7 @@ const DEEPER: usize = 4;
 pub fn search(
     collection: &Collection,
     request: &Request,
-    terms: &[String],
+    terms: &Terms,
     limit: usize,
     memory: usize,
 ) -> Result<Option<Ranked>> {
@@ -39,8 +39,9 @@ pub fn search(
     if !population::is_usable(collection.id, &population)? {
         return Ok(None);
     }
-    let opened = population.index.open(terms, population.cache())?;
-    let counts = opened.dfs().iter().map(|df| QueryTerm { df: *df, weight: 1.0 }).collect();
+    let opened = population.index.open(&terms.names, population.cache())?;
+    let counts =
+        opened.dfs().iter().zip(&terms.weights).map(|(df, weight)| QueryTerm { df: *df, weight: *weight }).collect();
     let mut query = Query { terms: counts, population: population.index.population(), k: limit, after: None };
     let mut interrupt = || {
         check_for_interrupts!();

@@ -6,7 +6,7 @@
 //! what the caller may see in the collection, whatever the filter says. This is linear in the number of matches; it is
 //! exact and simple, which makes it the oracle of the index.
 
-use super::Ranked;
+use super::{Ranked, Terms};
 use crate::retrieve::filter;
 use crate::spi;
 use crate::store::collection::Collection;
@@ -18,10 +18,10 @@ use rag_core::query::Request;
 use std::collections::HashMap;
 
 /// The best `limit` chunks, and the counts behind their scores.
-pub fn search(collection: &Collection, request: &Request, terms: &[String], limit: usize) -> Result<Ranked> {
-    let mut scorer = Scorer::new(terms);
+pub fn search(collection: &Collection, request: &Request, terms: &Terms, limit: usize) -> Result<Ranked> {
+    let mut scorer = Scorer::new(&terms.names);
     let mut ids: HashMap<i64, i64> = HashMap::new();
-    if let Some(any) = tsquery::any_of(terms) {
+    if let Some(any) = tsquery::any_of(&terms.names) {
         let mut args = vec![collection.id.into(), any.into()];
         let condition = filter::compile(&request.filter, &mut args)?;
         let sql = format!(
@@ -39,9 +39,10 @@ pub fn search(collection: &Collection, request: &Request, terms: &[String], limi
         })?;
     }
     let population = statistics(collection)?;
-    let dfs = scorer.dfs().iter().map(|df| QueryTerm { df: *df, weight: 1.0 }).collect();
+    let dfs =
+        scorer.dfs().iter().zip(&terms.weights).map(|(df, weight)| QueryTerm { df: *df, weight: *weight }).collect();
     let query = Query { terms: dfs, population, k: limit, after: None };
-    let scored = scorer.finish(population).into_iter().take(limit);
+    let scored = scorer.finish(population, &terms.weights).into_iter().take(limit);
     Ok((scored.filter_map(|s| Some((*ids.get(&s.id)?, s.score))).collect(), query))
 }
 

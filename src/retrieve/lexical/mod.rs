@@ -20,7 +20,7 @@ use rag_core::lexical::maxscore::Query;
 use rag_core::lexical::tokens;
 use rag_core::lexical::tsvector;
 use rag_core::query::Request;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 /// What the leg found.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ pub struct Bm25 {
     /// Sources whose text search configuration was dropped, with its name: the query was not read by it.
     pub without_config: Vec<(String, String)>,
     /// The terms of the query.
-    terms: Vec<String>,
+    terms: Terms,
     /// Their counts, which every score needs.
     query: Option<Query>,
 }
@@ -42,7 +42,7 @@ type Ranked = (Vec<(i64, f64)>, Query);
 pub fn search(collection: &Collection, request: &Request, limit: usize, memory: usize) -> Result<Bm25> {
     let source::Configs { usable, missing: without_config } = source::configs(collection.id)?;
     let terms = terms(&usable, &request.query)?;
-    if terms.is_empty() {
+    if terms.names.is_empty() {
         return Ok(Bm25 { without_config, ..Bm25::default() });
     }
     let (found, query) = match indexed::search(collection, request, &terms, limit, memory)? {
@@ -65,10 +65,10 @@ impl Bm25 {
     /// Where the scores of chunks come from, term by term.
     fn explain(&self, ids: Vec<i64>) -> Result<Vec<(i64, Explanation)>> {
         let Some(query) = self.query.as_ref().filter(|_| !ids.is_empty()) else { return Ok(Vec::new()) };
-        let places: HashMap<&[u8], usize> = self.terms.iter().map(String::as_bytes).zip(0..).collect();
+        let places: HashMap<&[u8], usize> = self.terms.names.iter().map(String::as_bytes).zip(0..).collect();
         let sql = "SELECT c.id, c.dl, pg_catalog.tsvectorsend(c.tsv) FROM rag.chunk c WHERE c.id = ANY($1)";
         let read = |row: &spi::Row| {
-            let mut tfs = vec![0; self.terms.len()];
+            let mut tfs = vec![0; self.terms.names.len()];
             tsvector::for_each(&row.get::<Vec<u8>>(3)?, |lexeme, tf| {
                 if let Some(place) = places.get(lexeme) {
                     tfs[*place] = tf;
@@ -80,11 +80,26 @@ impl Bm25 {
     }
 }
 
-/// Distinct terms of the query, by every text search configuration of the collection, in byte order.
-fn terms(configs: &[String], query: &str) -> Result<Vec<String>> {
-    let mut terms = BTreeSet::new();
+/// The distinct terms of a query in byte order, each with how often the query has it.
+///
+/// A word that is said twice counts twice, as in BM25 as it was first written down; on long questions that is worth more
+/// than anything else here (`eval/results/lexical-quality.md`).
+#[derive(Debug, Default)]
+struct Terms {
+    names: Vec<String>,
+    weights: Vec<f64>,
+}
+
+/// The terms of the query by every text search configuration of the collection. Configurations read the same words, so their
+/// counts are not added.
+fn terms(configs: &[String], query: &str) -> Result<Terms> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for config in configs {
-        terms.extend(tokens::analyse(query, &Configuration(config))?.terms.into_iter().map(|(term, _)| term));
+        for (term, positions) in tokens::analyse(query, &Configuration(config))?.terms {
+            let count = counts.entry(term).or_default();
+            *count = positions.len().max(*count);
+        }
     }
-    Ok(terms.into_iter().collect())
+    let (names, weights) = counts.into_iter().map(|(term, count)| (term, count as f64)).unzip();
+    Ok(Terms { names, weights })
 }

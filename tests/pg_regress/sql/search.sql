@@ -27,10 +27,14 @@ SELECT bool_and(dense_score IS NOT NULL AND bm25_score IS NOT NULL) AS filled FR
 -- exact cosine, as pgvector computes it
 SELECT bool_and(abs(s.dense_score - (1 - (e.embedding::vector <=> rag.embed_query('rising dough')))) < 1e-3) AS cosine
   FROM rag.search('rising dough', 5, mode => 'dense') s JOIN rag.chunk_embedding e ON e.chunk_id = s.chunk_id;
--- BM25 as written down, over terms counted here: k1 1.2, b 0.75, idf ln(1 + (N - df + 0.5) / (df + 0.5))
-WITH texts AS (SELECT c.id, concat_ws(E'\n', nullif(d.title, c.content), d.path, array_to_string(c.heading_path, E'\n'), c.context, c.content) AS text
+-- BM25 as written down, over terms counted here, those of titles three times: k1 1.2, b 0.75, idf ln(1 + (N - df + 0.5) / (df + 0.5))
+WITH texts AS (SELECT c.id, concat_ws(E'\n', nullif(d.title, c.content), d.path, array_to_string(c.heading_path, E'\n'), c.context, c.content) AS text,
+                        nullif(d.title, c.content) AS title
                  FROM rag.chunk c JOIN rag.document d ON d.id = c.document_id),
-     counts AS (SELECT t.id, u.lexeme, cardinality(u.positions) AS tf FROM texts t, unnest(rag.terms(t.text)) u),
+     counts AS (SELECT id, lexeme, sum(tf)::float8 AS tf
+                  FROM (SELECT t.id, u.lexeme, cardinality(u.positions) AS tf FROM texts t, unnest(rag.terms(t.text)) u
+                        UNION ALL SELECT t.id, u.lexeme, 2 * cardinality(u.positions) FROM texts t, unnest(rag.terms(t.title)) u) c
+                 GROUP BY 1, 2),
      lengths AS (SELECT id, sum(tf)::float8 AS dl FROM counts GROUP BY id),
      corpus AS (SELECT count(*)::float8 AS n, avg(dl) AS mean FROM lengths),
      terms AS (SELECT u.lexeme, count(k.id)::float8 AS df FROM unnest(rag.terms('ship harbour tug bread fee')) u
@@ -39,6 +43,9 @@ WITH texts AS (SELECT c.id, concat_ws(E'\n', nullif(d.title, c.content), d.path,
                   FROM counts k JOIN terms USING (lexeme) JOIN lengths l ON l.id = k.id CROSS JOIN corpus GROUP BY k.id)
 SELECT count(*) AS matches, count(*) FILTER (WHERE abs(s.bm25_score - o.score) < 1e-9) AS equal
   FROM scores o FULL JOIN rag.search('ship harbour tug bread fee', 100, mode => 'bm25') s ON s.chunk_id = o.id;
+-- a word that is said twice counts twice
+SELECT bool_and(abs(t.bm25_score - 2 * s.bm25_score) < 1e-9) AS twice FROM rag.search('ship', 50, mode => 'bm25') s
+  JOIN rag.search('ship ships', 50, mode => 'bm25') t USING (chunk_id);
 -- a vector of one's own
 SELECT uri FROM rag.search('anything', 1, mode => 'dense', query_embedding => rag.embed_query('kneading dough'));
 SELECT uri FROM rag.search('anything', 1, query_embedding => '[1,2,3]');

@@ -15,7 +15,9 @@ SELECT rag.terms('検索エンジン');
 SELECT rag.terms('ＨＴＴＰＳｅｒｖｅｒ ﬁle', 'simple');
 SELECT rag.terms('Wörterbücher der Häuser', 'german');
 SELECT rag.terms(E'it''s a\\b'), rag.terms(''), rag.terms(NULL) IS NULL;
+SELECT rag.terms('Ann: the ships', emphasis => 'Ann');
 SELECT rag.terms('x', 'englisch');
+SELECT rag.terms('x', NULL);
 
 -- Whole and by its parts, in text and in titles, and in either case.
 SELECT rag.create_collection('names') > 0 AS made;

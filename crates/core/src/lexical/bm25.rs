@@ -137,11 +137,13 @@ impl Scorer {
         &self.df
     }
 
-    /// All eligible matches, best first; equal scores by id, lowest first.
-    pub fn finish(self, population: Statistics) -> Vec<Scored> {
+    /// All eligible matches, best first; equal scores by id, lowest first. A term counts as often as its weight says; one
+    /// without a weight counts once.
+    pub fn finish(self, population: Statistics, weights: &[f64]) -> Vec<Scored> {
         // A population counted a moment before its members were read may be smaller than a df.
         let documents = population.documents.max(self.df.iter().copied().max().unwrap_or(0));
-        let idfs: Vec<f64> = self.df.iter().map(|df| idf(documents, *df)).collect();
+        let weights = weights.iter().copied().chain(std::iter::repeat(1.0));
+        let idfs: Vec<f64> = self.df.iter().zip(weights).map(|(df, weight)| weight * idf(documents, *df)).collect();
         let average_dl = population.average_dl();
         let mut scored = self.matches;
         for document in &mut scored {
@@ -187,7 +189,7 @@ mod tests {
             population.total_dl += u64::from(dl);
             scorer.add(id as i64, dl, &wire(document), true).expect("well formed");
         }
-        let found: Vec<(i64, f64)> = scorer.finish(population).into_iter().map(|s| (s.id, s.score)).collect();
+        let found: Vec<(i64, f64)> = scorer.finish(population, &[]).into_iter().map(|s| (s.id, s.score)).collect();
         assert_eq!(found.iter().map(|f| f.0).collect::<Vec<_>>(), vec![3, 0]);
         for ((_, score), right) in found.iter().zip([EXPECTED_3, EXPECTED_0]) {
             assert!((score - right).abs() < 1e-5, "{score} is not {right}");
@@ -203,9 +205,20 @@ mod tests {
         let w = wire(&[("a", 1)]);
         scorer.add(1, 1, &w, true).expect("well formed");
         scorer.add(2, 1, &w, false).expect("well formed");
-        let found = scorer.finish(Statistics { documents: 3, total_dl: 3 });
+        let found = scorer.finish(Statistics { documents: 3, total_dl: 3 }, &[]);
         assert_eq!(found.len(), 1);
         assert!((found[0].score - idf(3, 2) * 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_term_counts_as_often_as_the_query_has_it() {
+        let score = |weights: &[f64]| {
+            let mut scorer = Scorer::new(&["a", "b"]);
+            scorer.add(1, 2, &wire(&[("a", 1), ("b", 1)]), true).expect("well formed");
+            scorer.finish(Statistics { documents: 3, total_dl: 6 }, weights)[0].score
+        };
+        assert!((score(&[2.0]) - score(&[]) * 1.5).abs() < 1e-12);
+        assert!((score(&[1.0, 3.0]) - score(&[]) * 2.0).abs() < 1e-12);
     }
 
     #[test]
@@ -215,7 +228,7 @@ mod tests {
         for id in [5, 3, 4] {
             scorer.add(id, 1, &w, true).expect("well formed");
         }
-        let ids: Vec<i64> = scorer.finish(Statistics { documents: 3, total_dl: 3 }).iter().map(|s| s.id).collect();
+        let ids: Vec<i64> = scorer.finish(Statistics { documents: 3, total_dl: 3 }, &[]).iter().map(|s| s.id).collect();
         assert_eq!(ids, vec![3, 4, 5]);
     }
 }

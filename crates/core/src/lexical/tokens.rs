@@ -44,6 +44,13 @@ pub const MAX_WORDS: usize = 16;
 /// Hexadecimal digits that make a hash.
 pub const HASH_DIGITS: usize = 8;
 
+/// How often title, symbol and speaker of a chunk count besides the once that they stand in its text.
+///
+/// Measured (`eval/results/lexical-quality.md`): three times in all is better than once for speakers, and not worse for titles
+/// and symbols. BM25F with a length normalisation for each field was no better, and would need the length of each field in the
+/// index; repetition is BM25F with one normalisation for all. Paths and headings, which no judged collection has, count once.
+pub const EMPHASIS: u32 = 2;
+
 /// Bytes of a text that are lexed at once: so little that no configuration makes more of it than a `tsvector` holds.
 const PIECE: usize = 64 * 1024;
 
@@ -61,6 +68,20 @@ pub struct Analysis {
     pub terms: Vec<Lexeme>,
     /// The length of the text in lexemes: the sum of the term frequencies.
     pub dl: u32,
+}
+
+impl Analysis {
+    /// Counts what a part of the text has so many times more: a title, a name. What is added stands behind the text, so that
+    /// phrases stay what they are.
+    #[must_use]
+    pub fn emphasise(self, part: &Self, times: u32) -> Self {
+        Self::of(vector::emphasised(self.terms, &part.terms, times))
+    }
+
+    fn of(terms: Vec<Lexeme>) -> Self {
+        let dl = terms.iter().fold(0u32, |sum, (_, positions)| sum.saturating_add(positions.len() as u32));
+        Self { terms, dl }
+    }
 }
 
 /// The terms of a chunk or of a query.
@@ -159,9 +180,7 @@ impl Text<'_> {
                 *tf = tf.saturating_add(*count);
             }
         }
-        let terms = vector::assemble(&lexemes[self.pieces.clone()], extra);
-        let dl = terms.iter().fold(0u32, |sum, (_, positions)| sum.saturating_add(positions.len() as u32));
-        Analysis { terms, dl }
+        Analysis::of(vector::assemble(&lexemes[self.pieces.clone()], extra))
     }
 }
 

@@ -27,14 +27,28 @@ pub fn assemble(pieces: &[Vec<Lexeme>], extra: BTreeMap<Cow<'_, str>, u32>) -> V
             }
         }
     }
-    // However long the text is, there is room for as many positions as a term may have.
-    let start = last.saturating_add(STEP).min(MAX_POSITION - STEP * (MAX_POSITIONS as u16 - 1));
     for (term, count) in extra {
-        let positions = (start..=MAX_POSITION).step_by(usize::from(STEP));
-        terms.entry(term).or_default().extend(positions.take(count as usize));
+        terms.entry(term).or_default().extend(behind(last, count as usize));
     }
     let terms = terms.into_iter().filter(|(term, _)| (1..=MAX_LEXEME_BYTES).contains(&term.len()));
     limited(terms.map(|(term, positions)| (term.into_owned(), saturated(positions))).collect())
+}
+
+/// Counts the terms of a part `times` more.
+pub fn emphasised(terms: Vec<Lexeme>, part: &[Lexeme], times: u32) -> Vec<Lexeme> {
+    let last = terms.iter().filter_map(|(_, positions)| positions.last()).max().copied().unwrap_or(0);
+    let mut terms: BTreeMap<String, Vec<u16>> = terms.into_iter().collect();
+    for (term, positions) in part {
+        let more = behind(last, positions.len().saturating_mul(times as usize));
+        terms.entry(term.clone()).or_default().extend(more);
+    }
+    limited(terms.into_iter().map(|(term, positions)| (term, saturated(positions))).collect())
+}
+
+/// So many positions behind the last one. However long the text is, there is room for as many as a term may have.
+fn behind(last: u16, count: usize) -> impl Iterator<Item = u16> {
+    let start = last.saturating_add(STEP).min(MAX_POSITION - STEP * (MAX_POSITIONS as u16 - 1));
+    (start..=MAX_POSITION).step_by(usize::from(STEP)).take(count)
 }
 
 /// Distinct positions in ascending order, the first ones.
@@ -78,6 +92,15 @@ mod tests {
         let extra = BTreeMap::from([(Cow::Borrowed("a"), 1), (Cow::Borrowed("c"), 3)]);
         let expected = [lexeme("a", [1, 3, 5, 7]), lexeme("b", [2]), lexeme("c", [7, 9, 11])];
         assert_eq!(assemble(&pieces, extra), expected);
+    }
+
+    #[test]
+    fn what_is_emphasised_counts_more_and_stands_behind() {
+        let terms = vec![lexeme("a", [1, 3]), lexeme("b", [2])];
+        let expected = [lexeme("a", [1, 3, 5, 7]), lexeme("b", [2]), lexeme("c", [5, 7])];
+        assert_eq!(emphasised(terms, &[lexeme("a", [1]), lexeme("c", [2])], 2), expected);
+        let full = emphasised(vec![lexeme("a", [16_383])], &[lexeme("a", 1..=200), lexeme("b", 1..=200)], 2);
+        assert!(full.iter().all(|(_, p)| p.len() == 255 && p.is_sorted_by(|a, b| a < b) && p[254] == 16_383));
     }
 
     #[test]
