@@ -182,7 +182,8 @@ pub fn is_crowded(place: &Place, below: u64, many: usize) -> Result<bool> {
 /// ones of this statement: they were loaded with triggers switched off, and a first segment must not hide that.
 pub fn note_gap(collection_id: i64, added: u64) -> Result<()> {
     let mut begun = false;
-    am::scan(SEGMENTS, &[Key::Int8(2, collection_id)], false, |_| {
+    // From the newest, because the oldest may be rows that were merged away and are still passed over.
+    am::scan(SEGMENTS, &[Key::Int8(2, collection_id)], true, |_| {
         begun = true;
         Ok(ControlFlow::Break(()))
     })?;

@@ -61,9 +61,9 @@ pub struct Scored {
 
 /// The scores of all that match, best first: all passages count, and only those among `eligible` are ranked.
 pub fn scored(all: &[Passage], eligible: impl Fn(&Passage) -> bool, query: &[String]) -> Vec<Scored> {
+    // A word that the query has twice counts twice.
     let mut terms = query.to_vec();
     terms.sort();
-    terms.dedup();
     let n = all.len() as f64;
     let average = all.iter().map(|p| f64::from(p.dl)).sum::<f64>() / n;
     let idf = |term: &String| {

@@ -145,7 +145,7 @@ fn a_damaged_index_is_an_error_with_a_way_out() -> TestResult {
             client.batch_execute(damage)?;
             let mut fresh = cluster.connect()?;
             let (code, hint) = failure(search(&mut fresh)).map_err(|e| Failure::new(format!("{damage}: {e}")))?;
-            assert_eq!(code, "XX000", "{damage}");
+            assert_eq!(code, "XX002", "{damage}");
             assert!(hint.contains("rag.reindex_lexical()"), "{damage}: {hint}");
             // Writing goes on.
             fresh.batch_execute(&bm25::insert(&mut Chance::new(2), id, 0, 2, &[None]))?;
