@@ -230,12 +230,12 @@ COMMENT ON COLUMN rag.lex_segment.collection_id IS 'collection of its documents'
 COMMENT ON COLUMN rag.lex_segment.unit IS 'what its documents are: chunk or document';
 COMMENT ON COLUMN rag.lex_segment.acl IS 'their label';
 COMMENT ON COLUMN rag.lex_segment.dead IS 'whether they were deleted from other segments';
-COMMENT ON COLUMN rag.lex_segment.documents IS 'number of its documents';
+COMMENT ON COLUMN rag.lex_segment.documents IS 'number of its documents, or of pieces of documents';
 COMMENT ON COLUMN rag.lex_segment.total_dl IS 'sum of their lengths in lexemes';
 COMMENT ON COLUMN rag.lex_segment.postings IS 'number of its postings';
 COMMENT ON COLUMN rag.lex_segment.terms IS 'number of its distinct terms';
 COMMENT ON COLUMN rag.lex_segment.bytes IS 'bytes of its terms and lists';
-COMMENT ON COLUMN rag.lex_segment.ids IS 'their entries, packed';
+COMMENT ON COLUMN rag.lex_segment.ids IS 'their entries or, of documents, their keys, packed';
 COMMENT ON COLUMN rag.lex_segment.shelf IS 'all of its terms with their lists, if that is little; else they are in rag.lex_shelf';
 
 CREATE TABLE rag.lex_shelf (
@@ -304,7 +304,8 @@ COMMENT ON FUNCTION rag.index_terms() IS 'trigger: writes what a statement added
 
 CREATE TRIGGER renew_entry BEFORE UPDATE ON rag.chunk FOR EACH ROW
     WHEN (old.entry = new.entry AND (old.tsv IS DISTINCT FROM new.tsv OR old.dl <> new.dl OR old.current <> new.current
-          OR old.acl IS DISTINCT FROM new.acl OR old.collection_id <> new.collection_id))
+          OR old.acl IS DISTINCT FROM new.acl OR old.collection_id <> new.collection_id
+          OR old.document_id <> new.document_id))
     EXECUTE FUNCTION rag.renew_entry();
 CREATE TRIGGER index_inserted AFTER INSERT ON rag.chunk REFERENCING NEW TABLE AS added
     FOR EACH STATEMENT EXECUTE FUNCTION rag.index_terms();
@@ -383,13 +384,14 @@ COMMENT ON POLICY of_job ON rag.job_failure IS 'failures of visible jobs';
 CREATE VIEW rag.lexical_status AS
 SELECT c.name AS collection, u.unit,
        CASE WHEN EXISTS (SELECT FROM rag.lex_gap g WHERE g.collection_id = c.id) THEN 'missing'
-            WHEN x.documents <= x.dead_documents AND EXISTS (SELECT FROM rag.chunk k WHERE k.collection_id = c.id AND k.current) THEN 'missing'
+            WHEN CASE u.unit WHEN 'chunk' THEN x.documents <= x.dead_documents ELSE x.segments = 0 END
+                 AND EXISTS (SELECT FROM rag.chunk k WHERE k.collection_id = c.id AND k.current) THEN 'missing'
             ELSE 'ready' END AS state,
        x.segments, x.small_segments, x.dead_segments, x.documents - x.dead_documents AS documents, x.dead_documents,
        CASE WHEN x.documents = 0 THEN 0.0 ELSE x.dead_documents::double precision / x.documents END AS dead_share,
        x.postings, x.terms, x.bytes
   FROM rag.collection c
- CROSS JOIN (VALUES ('chunk')) AS u (unit)
+ CROSS JOIN (VALUES ('chunk'), ('document')) AS u (unit)
  CROSS JOIN LATERAL (
     SELECT pg_catalog.count(*) FILTER (WHERE NOT s.dead) AS segments,
            pg_catalog.count(*) FILTER (WHERE NOT s.dead AND s.documents < 8) AS small_segments,
@@ -407,7 +409,7 @@ SELECT c.name AS collection, u.unit,
             OR s.acl IN (SELECT a.label FROM rag.acl a JOIN pg_catalog.pg_roles r ON r.rolname = a.role
                           WHERE pg_catalog.pg_has_role(current_user, r.oid, 'USAGE')))) x;
 COMMENT ON VIEW rag.lexical_status IS
-    'per collection: the index of the BM25 leg; where its state is missing, every match is read until rag.reindex_lexical has run';
+    'per collection and unit: the index of the BM25 leg; where its state is missing, every match is read until rag.reindex_lexical has run; of whole documents, each piece that was written or deleted on its own counts until it is merged';
 
 CREATE OR REPLACE VIEW rag.status WITH (security_invoker = true) AS
 SELECT s.name AS source, y.status, y.started, y.finished, y.new, y.modified, y.unchanged, y.deleted, y.failed,

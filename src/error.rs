@@ -26,6 +26,7 @@ fn sqlstate(kind: Kind) -> Code {
         Kind::Connection => Code::ERRCODE_CONNECTION_FAILURE,
         Kind::InTransaction => Code::ERRCODE_INVALID_TRANSACTION_TERMINATION,
         Kind::InUse => Code::ERRCODE_OBJECT_IN_USE,
+        Kind::Corrupt => Code::ERRCODE_INDEX_CORRUPTED,
         Kind::Internal => Code::ERRCODE_INTERNAL_ERROR,
     }
 }

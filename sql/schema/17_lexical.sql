@@ -24,12 +24,12 @@ COMMENT ON COLUMN rag.lex_segment.collection_id IS 'collection of its documents'
 COMMENT ON COLUMN rag.lex_segment.unit IS 'what its documents are: chunk or document';
 COMMENT ON COLUMN rag.lex_segment.acl IS 'their label';
 COMMENT ON COLUMN rag.lex_segment.dead IS 'whether they were deleted from other segments';
-COMMENT ON COLUMN rag.lex_segment.documents IS 'number of its documents';
+COMMENT ON COLUMN rag.lex_segment.documents IS 'number of its documents, or of pieces of documents';
 COMMENT ON COLUMN rag.lex_segment.total_dl IS 'sum of their lengths in lexemes';
 COMMENT ON COLUMN rag.lex_segment.postings IS 'number of its postings';
 COMMENT ON COLUMN rag.lex_segment.terms IS 'number of its distinct terms';
 COMMENT ON COLUMN rag.lex_segment.bytes IS 'bytes of its terms and lists';
-COMMENT ON COLUMN rag.lex_segment.ids IS 'their entries, packed';
+COMMENT ON COLUMN rag.lex_segment.ids IS 'their entries or, of documents, their keys, packed';
 COMMENT ON COLUMN rag.lex_segment.shelf IS 'all of its terms with their lists, if that is little; else they are in rag.lex_shelf';
 
 CREATE TABLE rag.lex_shelf (
@@ -98,7 +98,8 @@ COMMENT ON FUNCTION rag.index_terms() IS 'trigger: writes what a statement added
 
 CREATE TRIGGER renew_entry BEFORE UPDATE ON rag.chunk FOR EACH ROW
     WHEN (old.entry = new.entry AND (old.tsv IS DISTINCT FROM new.tsv OR old.dl <> new.dl OR old.current <> new.current
-          OR old.acl IS DISTINCT FROM new.acl OR old.collection_id <> new.collection_id))
+          OR old.acl IS DISTINCT FROM new.acl OR old.collection_id <> new.collection_id
+          OR old.document_id <> new.document_id))
     EXECUTE FUNCTION rag.renew_entry();
 CREATE TRIGGER index_inserted AFTER INSERT ON rag.chunk REFERENCING NEW TABLE AS added
     FOR EACH STATEMENT EXECUTE FUNCTION rag.index_terms();

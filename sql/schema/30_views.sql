@@ -74,13 +74,14 @@ COMMENT ON VIEW rag.failed_jobs IS 'jobs that are out of attempts, with their la
 CREATE VIEW rag.lexical_status AS
 SELECT c.name AS collection, u.unit,
        CASE WHEN EXISTS (SELECT FROM rag.lex_gap g WHERE g.collection_id = c.id) THEN 'missing'
-            WHEN x.documents <= x.dead_documents AND EXISTS (SELECT FROM rag.chunk k WHERE k.collection_id = c.id AND k.current) THEN 'missing'
+            WHEN CASE u.unit WHEN 'chunk' THEN x.documents <= x.dead_documents ELSE x.segments = 0 END
+                 AND EXISTS (SELECT FROM rag.chunk k WHERE k.collection_id = c.id AND k.current) THEN 'missing'
             ELSE 'ready' END AS state,
        x.segments, x.small_segments, x.dead_segments, x.documents - x.dead_documents AS documents, x.dead_documents,
        CASE WHEN x.documents = 0 THEN 0.0 ELSE x.dead_documents::double precision / x.documents END AS dead_share,
        x.postings, x.terms, x.bytes
   FROM rag.collection c
- CROSS JOIN (VALUES ('chunk')) AS u (unit)
+ CROSS JOIN (VALUES ('chunk'), ('document')) AS u (unit)
  CROSS JOIN LATERAL (
     SELECT pg_catalog.count(*) FILTER (WHERE NOT s.dead) AS segments,
            pg_catalog.count(*) FILTER (WHERE NOT s.dead AND s.documents < 8) AS small_segments,
@@ -98,4 +99,4 @@ SELECT c.name AS collection, u.unit,
             OR s.acl IN (SELECT a.label FROM rag.acl a JOIN pg_catalog.pg_roles r ON r.rolname = a.role
                           WHERE pg_catalog.pg_has_role(current_user, r.oid, 'USAGE')))) x;
 COMMENT ON VIEW rag.lexical_status IS
-    'per collection: the index of the BM25 leg; where its state is missing, every match is read until rag.reindex_lexical has run';
+    'per collection and unit: the index of the BM25 leg; where its state is missing, every match is read until rag.reindex_lexical has run; of whole documents, each piece that was written or deleted on its own counts until it is merged';

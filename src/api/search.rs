@@ -194,7 +194,7 @@ fn rrf(
         }
         pgrx::check_for_interrupts!();
         let legs: Vec<Leg<'_, String>> =
-            ids.into_iter().zip(weights).map(|(ids, weight)| Leg { name: "", weight, ids }).collect();
+            ids.into_iter().zip(weights).map(|(ids, weight)| Leg::new("", weight, ids)).collect();
         Ok(fuse::rrf(&legs, in_range("rrf_k", rrf_k.unwrap_or(RRF_K).into())?))
     };
     let fused = guarded(fuse).or_raise();

@@ -2,7 +2,7 @@
 
 //! From a query to evidence.
 //!
-//! dense leg ∥ bm25 leg → union, missing scores filled in → fusion → top_k → evidence. Every step writes to the trace,
+//! dense leg ∥ bm25 leg → union, missing scores filled in → document prior → fusion → top_k → evidence. Every step writes to the trace,
 //! and the rows that are returned are read from it, so that an explanation cannot differ from the search it explains.
 //! Runs with the caller's rights: grants and policies on `rag.chunk` and `rag.document` decide what is seen.
 
@@ -24,7 +24,7 @@ use rag_core::query::settings::{Mode, OnDegraded};
 use rag_core::rank::fuse::{Leg, rrf};
 use rag_core::rank::trace::{Stage, Trace};
 use rag_core::{Error, Kind, Result};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// What a search found.
 #[derive(Debug)]
@@ -77,19 +77,32 @@ pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits
         fill_missing(&collection, dense, bm25, &dense_ids, &bm25_ids, &mut trace)?;
     }
 
-    let ranked: Vec<(i64, f64)> = match (&dense, &bm25) {
-        (Some(_), Some(_)) => {
-            let legs = [
-                Leg { name: "dense", weight: settings.dense_weight, ids: dense_ids },
-                Leg { name: "bm25", weight: settings.bm25_weight, ids: bm25_ids },
-            ];
+    let mut legs = Vec::new();
+    if dense.is_some() {
+        legs.push(Leg::new("dense", settings.dense_weight, dense_ids));
+    }
+    if bm25.is_some() {
+        legs.push(Leg::new("bm25", settings.bm25_weight, bm25_ids));
+    }
+    if settings.document_weight > 0.0 {
+        let read;
+        let words = match &bm25 {
+            Some(bm25) => bm25,
+            None => {
+                read = lexical::read(&collection, request)?;
+                &read
+            }
+        };
+        legs.push(document_prior(&collection, &legs, words, settings.document_weight, memory, &mut trace)?);
+    }
+    let ranked: Vec<(i64, f64)> = match (legs.as_slice(), &dense, &bm25) {
+        ([_], Some(dense), _) => dense.found.clone(),
+        ([_], None, Some(bm25)) => bm25.found.clone(),
+        _ => {
             let fused: Vec<(i64, f64)> = rrf(&legs, settings.rrf_k).into_iter().map(|f| (f.id, f.score)).collect();
             trace.enter(Stage::Fusion, fused.iter().copied());
             fused
         }
-        (Some(dense), None) => dense.found.clone(),
-        (None, Some(bm25)) => bm25.found.clone(),
-        (None, None) => return Err(Error::internal("no leg ran")),
     };
     let top = &ranked[..ranked.len().min(request.top_k as usize)];
     trace.enter(Stage::TopK, top.iter().copied());
@@ -122,6 +135,38 @@ fn dense_leg(
         None => inference::embed_query(&collection.model.spec, &request.query, waits)?,
     };
     Dense::search(collection, request, vector)
+}
+
+/// The candidates by the rank of their documents among those of all candidates. Passages of one document have one rank;
+/// those of a document without any term of the query have none.
+fn document_prior(
+    collection: &Collection,
+    legs: &[Leg<'_, i64>],
+    words: &Bm25,
+    weight: f64,
+    memory: usize,
+    trace: &mut Trace,
+) -> Result<Leg<'static, i64>> {
+    let candidates: BTreeSet<i64> = legs.iter().flat_map(|leg| leg.ranked.iter().map(|(id, _)| *id)).collect();
+    let candidates: Vec<i64> = candidates.into_iter().collect();
+    let sql = "SELECT c.id, c.document_id FROM rag.chunk c WHERE c.id = ANY($1)";
+    let read = || spi::select(sql, &[candidates.into()], |row| Ok((row.get(2)?, row.get(1)?)));
+    let mut of_documents: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
+    for (document, chunk) in spi::by_keys(read)? {
+        of_documents.entry(document).or_default().push(chunk);
+    }
+    let documents: Vec<i64> = of_documents.keys().copied().collect();
+    let mut scored: Vec<(i64, f64)> = words.of_documents(collection, &documents, memory)?.into_iter().collect();
+    scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    let mut ranked: Vec<(i64, u32, f64)> = Vec::new();
+    for ((document, score), rank) in scored.into_iter().zip(1..) {
+        let mut chunks = of_documents.remove(&document).unwrap_or_default();
+        chunks.sort_unstable();
+        ranked.extend(chunks.into_iter().map(|chunk| (chunk, rank, score)));
+    }
+    let leg = Leg { name: "document", weight, ranked: ranked.iter().map(|(chunk, rank, _)| (*chunk, *rank)).collect() };
+    trace.enter_ranked(Stage::Document, ranked);
+    Ok(leg)
 }
 
 /// Gives every candidate of one leg its score by the other.

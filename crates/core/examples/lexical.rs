@@ -109,7 +109,7 @@ fn measure_merge(parts: &[Part]) {
             .into_iter()
             .filter_map(|(segment, list)| list.map(|l| OldList { segment, directory: &l.directory, pages: l }))
             .collect();
-        merged += merge(&lists, &renumbering, &mut |_| {}).expect("well formed").map_or(0, |l| u64::from(l.df));
+        merged += merge(&lists, &renumbering, None, &mut |_| {}).expect("well formed").map_or(0, |l| u64::from(l.df));
     }
     println!("merging two: {:.2} million postings a second", merged as f64 / started.elapsed().as_secs_f64() / 1e6);
 }

@@ -44,6 +44,8 @@ pub enum Kind {
     InTransaction,
     /// Another session is working on it (55006).
     InUse,
+    /// Stored rows of the index of the BM25 leg break its rules (XX002).
+    Corrupt,
     /// A bug (XX000).
     Internal,
 }

@@ -20,8 +20,8 @@
 //!
 //! ```
 //! use rag_core::rank::fuse::{rrf, Leg};
-//! let dense = Leg { name: "dense", weight: 1.0, ids: vec![7, 3] };
-//! let bm25 = Leg { name: "bm25", weight: 1.0, ids: vec![3] };
+//! let dense = Leg::new("dense", 1.0, [7, 3]);
+//! let bm25 = Leg::new("bm25", 1.0, [3]);
 //! let fused = rrf(&[dense, bm25], 60);
 //! assert_eq!(fused[0].id, 3); // 1/62 + 1/61 beats 1/61
 //! ```

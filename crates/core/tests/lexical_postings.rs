@@ -123,7 +123,7 @@ proptest! {
                     Some(OldList { segment, directory: &list.directory, pages: list })
                 })
                 .collect();
-            let merged = segment::merge(&lists, &renumbering, &mut |_| {}).expect("well formed");
+            let merged = segment::merge(&lists, &renumbering, None, &mut |_| {}).expect("well formed");
             prop_assert_eq!(merged.as_ref(), right.get(&term), "term {}", term);
         }
     }

@@ -11,11 +11,9 @@ use super::{Ranked, Terms};
 use crate::retrieve::filter;
 use crate::spi;
 use crate::store::collection::Collection;
-use crate::store::lexical::Unit;
 use crate::store::lexical::population::{self, Labels};
 use pgrx::check_for_interrupts;
 use rag_core::Result;
-use rag_core::lexical::maxscore::{Query, QueryTerm};
 use rag_core::lexical::topk::Hit;
 use rag_core::query::Request;
 use std::collections::HashMap;
@@ -35,14 +33,12 @@ pub fn search(
     memory: usize,
 ) -> Result<Option<Ranked>> {
     let Some(labels) = labels()? else { return Ok(None) };
-    let population = population::load(collection.id, Unit::Chunk, labels, memory)?;
-    if !population::is_usable(collection.id, &population)? {
+    let population = population::load(collection.id, labels, memory)?;
+    if !population::is_usable(collection.id, &population.index, population.index.strays())? {
         return Ok(None);
     }
     let opened = population.index.open(&terms.names, population.cache())?;
-    let counts =
-        opened.dfs().iter().zip(&terms.weights).map(|(df, weight)| QueryTerm { df: *df, weight: *weight }).collect();
-    let mut query = Query { terms: counts, population: population.index.population(), k: limit, after: None };
+    let mut query = terms.query(opened.dfs(), population.index.population(), limit);
     let mut interrupt = || {
         check_for_interrupts!();
         Ok(())
@@ -75,7 +71,7 @@ pub fn search(
 }
 
 /// Whose documents the caller sees, if labels are all that decides it.
-fn labels() -> Result<Option<Labels>> {
+pub fn labels() -> Result<Option<Labels>> {
     // What the administrator decides by policies of his own, nobody has counted.
     let sql = format!(
         "SELECT {}, pg_catalog.row_security_active('rag.chunk'::regclass),

@@ -12,7 +12,6 @@ use crate::spi;
 use crate::store::collection::Collection;
 use rag_core::Result;
 use rag_core::lexical::bm25::{Scorer, Statistics};
-use rag_core::lexical::maxscore::{Query, QueryTerm};
 use rag_core::lexical::tsquery;
 use rag_core::query::Request;
 use std::collections::HashMap;
@@ -39,9 +38,7 @@ pub fn search(collection: &Collection, request: &Request, terms: &Terms, limit: 
         })?;
     }
     let population = statistics(collection)?;
-    let dfs =
-        scorer.dfs().iter().zip(&terms.weights).map(|(df, weight)| QueryTerm { df: *df, weight: *weight }).collect();
-    let query = Query { terms: dfs, population, k: limit, after: None };
+    let query = terms.query(scorer.dfs(), population, limit);
     let scored = scorer.finish(population, &terms.weights).into_iter().take(limit);
     Ok((scored.filter_map(|s| Some((*ids.get(&s.id)?, s.score))).collect(), query))
 }

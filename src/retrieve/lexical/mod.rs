@@ -5,8 +5,10 @@
 //! Owns the choice between two ways to the same result. [`indexed`] walks the segments of the index, whose counts are those
 //! of the labels the caller has. [`matches`] reads the forward data of every match; it is linear in their number, and takes
 //! over where the index has no answer: it was never made, or policies of the administrator's own decide what is seen, so
-//! that nobody knows the counts without counting. Both rank by score, and equal scores by entry.
+//! that nobody knows the counts without counting. Both rank by score, and equal scores by entry. [`documents`] scores whole
+//! documents, in the same two ways.
 
+mod documents;
 mod indexed;
 mod matches;
 
@@ -15,8 +17,9 @@ use crate::store::collection::Collection;
 use crate::store::lexeme::Configuration;
 use crate::store::source;
 use rag_core::Result;
+use rag_core::lexical::bm25::Statistics;
 use rag_core::lexical::explain::{self, Explanation};
-use rag_core::lexical::maxscore::Query;
+use rag_core::lexical::maxscore::{Query, QueryTerm};
 use rag_core::lexical::tokens;
 use rag_core::lexical::tsvector;
 use rag_core::query::Request;
@@ -38,21 +41,37 @@ pub struct Bm25 {
 /// The best chunks with their scores, and the counts behind these.
 type Ranked = (Vec<(i64, f64)>, Query);
 
-/// Runs the leg for the best `limit`. `memory` bounds what is kept of the index, in bytes.
-pub fn search(collection: &Collection, request: &Request, limit: usize, memory: usize) -> Result<Bm25> {
+/// Reads the query, and finds nothing yet.
+pub fn read(collection: &Collection, request: &Request) -> Result<Bm25> {
     let source::Configs { usable, missing: without_config } = source::configs(collection.id)?;
     let terms = terms(&usable, &request.query)?;
-    if terms.names.is_empty() {
-        return Ok(Bm25 { without_config, ..Bm25::default() });
+    Ok(Bm25 { without_config, terms, ..Bm25::default() })
+}
+
+/// Runs the leg for the best `limit`. `memory` bounds what is kept of the index, in bytes.
+pub fn search(collection: &Collection, request: &Request, limit: usize, memory: usize) -> Result<Bm25> {
+    let mut leg = read(collection, request)?;
+    if leg.terms.names.is_empty() {
+        return Ok(leg);
     }
-    let (found, query) = match indexed::search(collection, request, &terms, limit, memory)? {
+    let (found, query) = match indexed::search(collection, request, &leg.terms, limit, memory)? {
         Some(result) => result,
-        None => spi::by_values(|| matches::search(collection, request, &terms, limit))?,
+        None => spi::by_values(|| matches::search(collection, request, &leg.terms, limit))?,
     };
-    Ok(Bm25 { found, without_config, terms, query: Some(query) })
+    (leg.found, leg.query) = (found, Some(query));
+    Ok(leg)
 }
 
 impl Bm25 {
+    /// The scores of whole documents, given ascending, whatever the filter says; without those that have no term of the
+    /// query.
+    pub fn of_documents(&self, collection: &Collection, documents: &[i64], memory: usize) -> Result<HashMap<i64, f64>> {
+        if self.terms.names.is_empty() || documents.is_empty() {
+            return Ok(HashMap::new());
+        }
+        documents::scores(collection, &self.terms, documents, memory)
+    }
+
     /// The scores of chunks, whether the leg found them or not; 0 for one that has no term of the query.
     pub fn scores_of(&self, ids: &[i64]) -> Result<HashMap<i64, f64>> {
         let found: HashMap<i64, f64> = self.found.iter().copied().collect();
@@ -88,6 +107,14 @@ impl Bm25 {
 struct Terms {
     names: Vec<String>,
     weights: Vec<f64>,
+}
+
+impl Terms {
+    /// The query for the best `k` of a population.
+    fn query(&self, dfs: &[u64], population: Statistics, k: usize) -> Query {
+        let terms = dfs.iter().zip(&self.weights).map(|(df, weight)| QueryTerm { df: *df, weight: *weight }).collect();
+        Query { terms, population, k, after: None }
+    }
 }
 
 /// The terms of the query by every text search configuration of the collection. Configurations read the same words, so their

@@ -3,21 +3,22 @@
 //! What a statement on `rag.chunk` changed, as segments.
 //!
 //! Called by triggers, whoever runs the statement: a sync, `rag.ingest`, a restore, or somebody with a psql. A statement
-//! may have a million rows (a restore has all of them), so documents become segments while they are read, as soon as they
-//! are enough.
+//! may have a million rows (a restore has all of them), so passages become segments while they are read, as soon as they
+//! are enough. Each run becomes two segments: of the passages, and of the pieces of their documents.
 
 use super::Unit;
 use super::population;
 use super::sink::{Place, TableSink};
-use crate::am::{self, Changed, Columns, Side};
+use crate::am::{self, Columns, Side};
 use pgrx::trigger_support::PgTrigger;
 use rag_core::lexical::compaction::{FAN, Merged};
 use rag_core::lexical::ordinals::Ids;
 use rag_core::lexical::segment::Builder;
 use rag_core::lexical::shelf::Writer;
 use rag_core::lexical::tsvector;
+use rag_core::lexical::whole::PASSAGES;
 use rag_core::{Error, Kind, Result};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Bytes of forward data that are kept before they become segments.
 const BATCH: usize = 64 << 20;
@@ -25,26 +26,31 @@ const BATCH: usize = 64 << 20;
 /// Segments of less than [`FAN`] documents that a place may have before somebody is called to merge them.
 const CROWD: usize = 2 * FAN;
 
-/// Documents deleted by one statement that are worth a look at what they leave behind.
+/// Passages deleted by one statement that are worth a look at what they leave behind.
 const MANY: usize = 64;
 
-/// What a document is found by.
+/// What a passage is found by.
 #[derive(Debug)]
 pub struct Forward {
     /// Its entry.
     pub entry: i64,
+    /// Its document.
+    pub document_id: i64,
     /// Its length in lexemes.
     pub dl: u32,
     /// Its `tsvector` in wire form.
     pub wire: Vec<u8>,
 }
 
-/// Documents on their way into segments.
+/// Whose passages are together: of one collection and one label.
+type Owner = (i64, Option<String>);
+
+/// Passages on their way into segments, of themselves and of their documents.
 #[derive(Debug)]
 pub struct Batch {
     dead: bool,
     bytes: usize,
-    documents: BTreeMap<Place, Vec<Forward>>,
+    passages: BTreeMap<Owner, Vec<Forward>>,
     written: Written,
 }
 
@@ -53,20 +59,20 @@ pub struct Batch {
 pub struct Written {
     /// Where segments were written.
     pub places: Vec<Place>,
-    /// Of how many documents.
-    pub documents: usize,
+    /// Of how many passages.
+    pub passages: usize,
 }
 
 impl Batch {
-    /// Of documents that live, or that are `dead` now.
+    /// Of passages that live, or that are `dead` now.
     pub fn new(dead: bool) -> Self {
-        Self { dead, bytes: 0, documents: BTreeMap::new(), written: Written::default() }
+        Self { dead, bytes: 0, passages: BTreeMap::new(), written: Written::default() }
     }
 
-    /// Adds a document.
-    pub fn add(&mut self, place: Place, document: Forward) -> Result<()> {
-        self.bytes += document.wire.len() + size_of::<Forward>();
-        self.documents.entry(place).or_default().push(document);
+    /// Adds a passage.
+    pub fn add(&mut self, collection_id: i64, acl: Option<String>, passage: Forward) -> Result<()> {
+        self.bytes += passage.wire.len() + size_of::<Forward>();
+        self.passages.entry((collection_id, acl)).or_default().push(passage);
         if self.bytes < BATCH { Ok(()) } else { self.flush() }
     }
 
@@ -78,31 +84,75 @@ impl Batch {
 
     fn flush(&mut self) -> Result<()> {
         self.bytes = 0;
-        for (place, mut documents) in std::mem::take(&mut self.documents) {
-            documents.sort_unstable_by_key(|d| d.entry);
-            segment(&place, self.dead, &documents)?;
-            self.written.documents += documents.len();
-            self.written.places.push(place);
+        for ((collection_id, acl), mut passages) in std::mem::take(&mut self.passages) {
+            self.written.passages += passages.len();
+            passages.sort_unstable_by_key(|p| p.entry);
+            let place = Place { collection_id, unit: Unit::Chunk, acl };
+            of_passages(&place, self.dead, &passages)?;
+            passages.sort_unstable_by_key(|p| p.document_id);
+            let whole = Place { unit: Unit::Document, ..place.clone() };
+            of_documents(&whole, self.dead, &passages)?;
+            self.written.places.extend([place, whole]);
         }
         Ok(())
     }
 }
 
-/// Writes one segment.
-fn segment(place: &Place, dead: bool, documents: &[Forward]) -> Result<()> {
+/// Writes one segment of passages in the order of their entries.
+fn of_passages(place: &Place, dead: bool, passages: &[Forward]) -> Result<()> {
     let (mut ids, mut builder) = (Ids::default(), Builder::<String>::default());
-    for document in documents {
-        builder.begin(ids.push(document.entry)?, document.dl)?;
-        let mut outcome = Ok(());
-        tsvector::for_each(&document.wire, |lexeme, tf| {
-            if outcome.is_ok() {
-                outcome = std::str::from_utf8(lexeme)
-                    .map_err(|_| Error::internal("a lexeme is not UTF-8"))
-                    .and_then(|lexeme| builder.term(lexeme, tf));
-            }
-        })?;
-        outcome?;
+    for passage in passages {
+        builder.begin(ids.push(passage.entry)?, passage.dl)?;
+        each_term(passage, |term, tf| builder.term(term, tf))?;
     }
+    write(place, dead, ids, builder)
+}
+
+/// Writes one segment of the documents of passages, which come in the order of these.
+fn of_documents(place: &Place, dead: bool, passages: &[Forward]) -> Result<()> {
+    let (mut ids, mut builder) = (Ids::default(), Builder::<String>::default());
+    let mut sums: HashMap<String, u32> = HashMap::new();
+    for piece in passages.chunk_by(|a, b| a.document_id == b.document_id) {
+        let Some(first) = piece.first() else { continue };
+        let dl = piece.iter().try_fold(0u32, |sum, passage| sum.checked_add(passage.dl)).ok_or_else(too_long)?;
+        builder.begin(ids.push(first.document_id)?, dl)?;
+        builder.term(PASSAGES, u32::try_from(piece.len()).map_err(|_| too_long())?)?;
+        if let [only] = piece {
+            each_term(only, |term, tf| builder.term(term, tf))?;
+            continue;
+        }
+        for passage in piece {
+            each_term(passage, |term, tf| {
+                match sums.get_mut(term) {
+                    Some(sum) => *sum = sum.checked_add(tf).ok_or_else(too_long)?,
+                    None => _ = sums.insert(term.to_owned(), tf),
+                }
+                Ok(())
+            })?;
+        }
+        for (term, tf) in sums.drain() {
+            builder.term(&term, tf)?;
+        }
+    }
+    write(place, dead, ids, builder)
+}
+
+fn too_long() -> Error {
+    Error::new(Kind::LimitExceeded, format!("a document has more than {} lexemes", u32::MAX))
+}
+
+fn each_term(passage: &Forward, mut each: impl FnMut(&str, u32) -> Result<()>) -> Result<()> {
+    let mut outcome = Ok(());
+    tsvector::for_each(&passage.wire, |lexeme, tf| {
+        if outcome.is_ok() {
+            let lexeme = std::str::from_utf8(lexeme).map_err(|_| Error::internal("a lexeme is not UTF-8"));
+            outcome = lexeme.and_then(|lexeme| each(lexeme, tf));
+        }
+    })?;
+    outcome
+}
+
+fn write(place: &Place, dead: bool, ids: Ids, builder: Builder<String>) -> Result<()> {
     let postings = builder.postings();
     let built = builder.finish();
     let (mut sink, mut writer) = (TableSink::new()?, Writer::default());
@@ -120,7 +170,8 @@ pub fn statement(trigger: &PgTrigger<'_>, asks: bool) -> Result<bool> {
     if schema != "rag" || table != "chunk" {
         return Err(Error::new(Kind::Forbidden, "this trigger belongs to the tables of pg_rag"));
     }
-    let columns = Columns::new(trigger, &[c"entry", c"current", c"collection_id", c"acl", c"dl", c"tsv"])?;
+    let columns =
+        Columns::new(trigger, &[c"entry", c"current", c"collection_id", c"acl", c"dl", c"tsv", c"document_id"])?;
     // An entry on both sides is of a row whose terms did not change.
     let mut counts: BTreeMap<i64, u64> = BTreeMap::new();
     let mut entries = |side: Side| -> Result<HashSet<i64>> {
@@ -143,7 +194,7 @@ pub fn statement(trigger: &PgTrigger<'_>, asks: bool) -> Result<bool> {
     if !asks {
         return Ok(false);
     }
-    if gone.documents >= MANY {
+    if gone.passages >= MANY {
         return Ok(true);
     }
     added.places.extend(gone.places);
@@ -164,11 +215,9 @@ fn written(trigger: &PgTrigger<'_>, side: Side, columns: &Columns, other: &HashS
         if !row.get::<bool>(1)? || other.contains(&entry) {
             return Ok(());
         }
-        batch.add(place(row)?, Forward { entry, dl: row.get::<i32>(4)?.unsigned_abs(), wire: row.tsvector(5)? })
+        let forward =
+            Forward { entry, document_id: row.get(6)?, dl: row.get::<i32>(4)?.unsigned_abs(), wire: row.tsvector(5)? };
+        batch.add(row.get(2)?, row.optional(3), forward)
     })?;
     batch.finish()
-}
-
-fn place(row: &Changed<'_>) -> Result<Place> {
-    Ok(Place { collection_id: row.get(2)?, unit: Unit::Chunk, acl: row.optional(3) })
 }

@@ -12,10 +12,11 @@ use super::population::{self, Labels};
 use super::sink::{Place, TableSink};
 use crate::spi;
 use pgrx::check_for_interrupts;
-use rag_core::Result;
-use rag_core::lexical::compaction::{self, Merged, Plan};
+use rag_core::lexical::compaction::{self, Plan};
 use rag_core::lexical::index::Index;
-use rag_core::lexical::shelf::Sink;
+use rag_core::lexical::whole::{self, Documents};
+use rag_core::{Error, Result};
+use std::rc::Rc;
 
 /// How far to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,10 +29,10 @@ pub enum Extent {
 
 /// The places that have segments, of one collection or of all.
 pub fn places(collection_id: Option<i64>) -> Result<Vec<Place>> {
-    let sql = "SELECT DISTINCT s.collection_id, s.acl FROM rag.lex_segment s
-                WHERE $1 IS NULL OR s.collection_id = $1 ORDER BY 1, 2";
+    let sql = "SELECT DISTINCT s.collection_id, s.acl, s.unit FROM rag.lex_segment s
+                WHERE $1 IS NULL OR s.collection_id = $1 ORDER BY 1, 2, 3";
     spi::select(sql, &[collection_id.into()], |row| {
-        Ok(Place { collection_id: row.get(1)?, unit: Unit::Chunk, acl: row.optional(2)? })
+        Ok(Place { collection_id: row.get(1)?, unit: Unit::by_name(&row.get::<String>(3)?)?, acl: row.optional(2)? })
     })
 }
 
@@ -45,36 +46,74 @@ pub fn compact(place: &Place, extent: Extent) -> Result<usize> {
         Extent::Step => {}
     }
     spi::fresh_snapshot(|| {
-        let population = population::load(place.collection_id, place.unit, Labels::Only(place.acl.clone()), 0)?;
-        let index = &population.index;
+        let merging = Merging::load(place)?;
         // What is not known to be alive cannot be merged. Nobody searches it either: see `population::is_usable`.
-        if index.strays() > 0 {
-            return Ok(0);
+        let plan = if merging.strays() > 0 { Plan::default() } else { merging.plan(extent) };
+        if !plan.is_empty() {
+            merge(place, &merging, &plan)?;
         }
-        let plan = match extent {
-            Extent::Full => compaction::full(index),
-            Extent::Step => compaction::plan(index),
-        };
-        if plan.is_empty() {
-            return Ok(0);
-        }
-        merge(place, index, &plan)?;
         Ok(plan.live.len() + plan.dead.len())
     })
 }
 
-fn merge(place: &Place, index: &Index, plan: &Plan) -> Result<()> {
+/// What is merged. Pieces do not show by themselves that some were never written; the entries of passages do.
+enum Merging {
+    Chunks(Rc<Index>),
+    Documents(Rc<Documents>, Rc<Index>),
+}
+
+impl Merging {
+    fn load(place: &Place) -> Result<Self> {
+        let labels = Labels::Only(place.acl.clone());
+        let chunks = population::load(place.collection_id, labels.clone(), 0)?.index;
+        Ok(match place.unit {
+            Unit::Chunk => Self::Chunks(chunks),
+            Unit::Document => {
+                Self::Documents(population::load_documents(place.collection_id, labels, 0)?.index, chunks)
+            }
+        })
+    }
+
+    fn index(&self) -> &Index {
+        match self {
+            Self::Chunks(index) => index,
+            Self::Documents(documents, _) => documents.index(),
+        }
+    }
+
+    fn strays(&self) -> u64 {
+        match self {
+            Self::Chunks(index) => index.strays(),
+            Self::Documents(documents, chunks) => documents.strays() + chunks.strays(),
+        }
+    }
+
+    fn plan(&self, extent: Extent) -> Plan {
+        match (extent, self) {
+            (Extent::Full, _) => compaction::full(self.index()),
+            (Extent::Step, Self::Chunks(index)) => compaction::plan(index),
+            (Extent::Step, Self::Documents(documents, _)) => whole::plan(documents),
+        }
+    }
+}
+
+fn merge(place: &Place, merging: &Merging, plan: &Plan) -> Result<()> {
     let mut interrupt = || {
         check_for_interrupts!();
         Ok(())
     };
-    type Merge = fn(&Index, &Plan, &mut dyn Sink, &mut dyn FnMut() -> Result<()>) -> Result<Option<Merged>>;
-    for (dead, merge) in [(false, compaction::merge_live as Merge), (true, compaction::merge_dead as Merge)] {
+    for dead in [false, true] {
         let mut sink = TableSink::new()?;
-        if let Some(merged) = merge(index, plan, &mut sink, &mut interrupt)? {
+        let merged = match (merging, dead) {
+            (Merging::Chunks(index), false) => compaction::merge_live(index, plan, &mut sink, &mut interrupt),
+            (Merging::Chunks(index), true) => compaction::merge_dead(index, plan, &mut sink, &mut interrupt),
+            (Merging::Documents(documents, _), _) => whole::merge(documents, plan, dead, &mut sink, &mut interrupt),
+        };
+        if let Some(merged) = merged? {
             sink.finish(place, dead, &merged)?;
         }
     }
+    let index = merging.index();
     let live = plan.live.iter().map(|at| index.live()[*at].id);
     remove(live.chain(plan.dead.iter().map(|at| index.dead()[*at].id)).collect())
 }
@@ -95,12 +134,13 @@ pub fn reindex(collection_id: i64) -> Result<i64> {
     remove(spi::select(old, &[collection_id.into()], |row| row.get(1))?)?;
     let mut batch = Batch::new(false);
     let mut count = 0;
-    let sql = "SELECT c.entry, c.dl, pg_catalog.tsvectorsend(c.tsv), c.acl FROM rag.chunk c
+    let sql = "SELECT c.entry, c.dl, pg_catalog.tsvectorsend(c.tsv), c.acl, c.document_id FROM rag.chunk c
                 WHERE c.collection_id = $1 AND c.current";
     spi::each(sql, &[collection_id.into()], |row| {
         count += 1;
-        let place = Place { collection_id, unit: Unit::Chunk, acl: row.optional(4)? };
-        batch.add(place, Forward { entry: row.get(1)?, dl: row.get::<i32>(2)?.unsigned_abs(), wire: row.get(3)? })
+        let dl = row.get::<i32>(2)?.unsigned_abs();
+        let passage = Forward { entry: row.get(1)?, document_id: row.get(5)?, dl, wire: row.get(3)? };
+        batch.add(collection_id, row.optional(4)?, passage)
     })?;
     batch.finish()?;
     spi::execute("DELETE FROM rag.lex_gap WHERE collection_id = $1", &[collection_id.into()])?;
@@ -119,13 +159,21 @@ pub fn faulty() -> Result<Vec<(i64, String)>> {
                    OR (SELECT pg_catalog.count(*) FROM rag.chunk k WHERE k.collection_id = c.id AND k.current)
                       <> (SELECT coalesce(sum(CASE WHEN s.dead THEN -s.documents ELSE s.documents END), 0)
                             FROM rag.lex_segment s WHERE s.collection_id = c.id AND s.unit = 'chunk')
+                   OR (SELECT coalesce(sum(k.dl), 0) FROM rag.chunk k WHERE k.collection_id = c.id AND k.current)
+                      <> ANY (SELECT coalesce(sum(CASE WHEN s.dead THEN -s.total_dl ELSE s.total_dl END), 0)
+                                FROM (VALUES ('chunk'), ('document')) AS u (unit)
+                                LEFT JOIN rag.lex_segment s ON s.collection_id = c.id AND s.unit = u.unit GROUP BY u.unit)
                 ORDER BY c.id";
     let mut faulty: Vec<(i64, String)> = spi::select(sql, &[], |row| Ok((row.get(1)?, row.get(2)?)))?;
     let all = "SELECT c.id, c.name FROM rag.collection c ORDER BY c.id";
     for (id, name) in spi::select(all, &[], |row| Ok((row.get::<i64>(1)?, row.get::<String>(2)?)))? {
         let is_known = faulty.iter().any(|(known, _)| *known == id);
         // One that cannot be read is no better.
-        if !is_known && population::load(id, Unit::Chunk, Labels::All, 0).map_or(true, |p| p.index.strays() > 0) {
+        let strays = || {
+            let documents = population::load_documents(id, Labels::All, 0)?;
+            Ok::<_, Error>(population::load(id, Labels::All, 0)?.index.strays() + documents.index.strays())
+        };
+        if !is_known && strays().map_or(true, |strays| strays > 0) {
             faulty.push((id, name));
         }
     }

@@ -6,6 +6,7 @@
 //! sees the same ones, and the lists that were read. A segment never changes and its number is not used again, so what is
 //! kept is right; only a table that was made anew begins its numbers again, and then all is forgotten.
 
+use super::Unit;
 use super::rows::TableRows;
 use super::sink::Place;
 use crate::am::{self, Key, Path, Tuple};
@@ -15,6 +16,7 @@ use rag_core::lexical::cache::Cache;
 use rag_core::lexical::index::{Index, Part};
 use rag_core::lexical::ordinals::Ids;
 use rag_core::lexical::shelf::{MemoryRows, Rows, Shelf};
+use rag_core::lexical::whole::Documents;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -34,11 +36,12 @@ thread_local! {
 struct Store {
     table: u32,
     cache: Cache,
-    indexes: RefCell<HashMap<Name, Rc<Index>>>,
+    chunks: Kept<Index>,
+    documents: Kept<Documents>,
 }
 
-/// What an index is kept under.
-type Name = (i64, &'static str, Labels);
+/// Indexes under their collection and labels.
+type Kept<T> = RefCell<HashMap<(i64, Labels), Rc<T>>>;
 
 /// Whose documents are seen.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -63,61 +66,87 @@ impl Labels {
 
 /// An index, and what a backend keeps of all of them.
 #[derive(Debug, Clone)]
-pub struct Population {
+pub struct Population<T = Index> {
     /// The segments.
-    pub index: Rc<Index>,
+    pub index: Rc<T>,
     store: Rc<Store>,
 }
 
-impl Population {
+impl<T> Population<T> {
     /// Where what is read is kept.
     pub fn cache(&self) -> &Cache {
         &self.store.cache
     }
 }
 
-/// The population of a place and labels as the active snapshot sees it. `memory` bounds what this backend keeps, in bytes.
-pub fn load(collection_id: i64, unit: super::Unit, labels: Labels, memory: usize) -> Result<Population> {
+/// The passages of a place and labels as the active snapshot sees them. `memory` bounds what this backend keeps, in bytes.
+pub fn load(collection_id: i64, labels: Labels, memory: usize) -> Result<Population> {
     let store = store(memory)?;
-    let key = (collection_id, unit.name(), labels);
-    let kept = store.indexes.borrow().get(&key).cloned();
+    let index = current(&store.chunks, (collection_id, labels), Unit::Chunk, |index| index, Index::new)?;
+    Ok(Population { index, store })
+}
+
+/// The documents of a place and labels, likewise.
+pub fn load_documents(collection_id: i64, labels: Labels, memory: usize) -> Result<Population<Documents>> {
+    let store = store(memory)?;
+    let key = (collection_id, labels);
+    let index = current(&store.documents, key, Unit::Document, Documents::index, Documents::new)?;
+    Ok(Population { index, store })
+}
+
+/// What is kept, if it has the segments that are seen now; else it is put together anew.
+fn current<T>(
+    indexes: &Kept<T>,
+    key: (i64, Labels),
+    unit: Unit,
+    index_of: impl Fn(&T) -> &Index,
+    new: impl FnOnce(Vec<Part>) -> T,
+) -> Result<Rc<T>> {
+    let kept = indexes.borrow().get(&key).cloned();
+    let parts_of = |index: &T| -> HashMap<i64, Part> {
+        let index = index_of(index);
+        index.live().iter().chain(index.dead()).map(|p| (p.id, p.clone())).collect()
+    };
+    let is_known = |id: i64| {
+        let index = kept.iter().map(|kept| index_of(kept));
+        index.flat_map(|index| index.live().iter().chain(index.dead())).any(|p| p.id == id)
+    };
     let mut seen: Vec<(i64, Option<Part>)> = Vec::new();
-    let keys = [Key::Int8(2, collection_id), Key::Text(3, unit.name())];
-    am::scan(SEGMENTS, &keys, false, |row| {
-        if !key.2.has(row.optional::<String>(4).as_deref()) {
+    am::scan(SEGMENTS, &[Key::Int8(2, key.0), Key::Text(3, unit.name())], false, |row| {
+        if !key.1.has(row.optional::<String>(4).as_deref()) {
             return Ok(ControlFlow::Continue(()));
         }
         let id: i64 = row.get(1)?;
-        let known = kept.iter().flat_map(|index| index.live().iter().chain(index.dead())).any(|p| p.id == id);
-        seen.push((id, if known { None } else { Some(part(id, row)?) }));
+        seen.push((id, if is_known(id) { None } else { Some(part(id, row)?) }));
         Ok(ControlFlow::Continue(()))
     })?;
-    if let Some(index) = &kept
+    if let Some(kept) = &kept
         && seen.iter().all(|(_, new)| new.is_none())
-        && seen.len() == index.live().len() + index.dead().len()
+        && seen.len() == index_of(kept).live().len() + index_of(kept).dead().len()
     {
-        return Ok(Population { index: Rc::clone(index), store });
+        return Ok(Rc::clone(kept));
     }
-    let mut old: HashMap<i64, Part> = HashMap::new();
-    if let Some(index) = &kept {
-        old.extend(index.live().iter().chain(index.dead()).map(|p| (p.id, p.clone())));
-    }
+    let mut old = kept.as_deref().map(parts_of).unwrap_or_default();
     let parts = seen.into_iter().filter_map(|(id, new)| new.or_else(|| old.remove(&id))).collect();
-    let index = Rc::new(Index::new(parts));
-    let mut indexes = store.indexes.borrow_mut();
+    let index = Rc::new(new(parts));
+    let mut indexes = indexes.borrow_mut();
     if indexes.len() >= KEPT {
         indexes.clear();
     }
     indexes.insert(key, Rc::clone(&index));
-    drop(indexes);
-    Ok(Population { index, store })
+    Ok(index)
 }
 
 fn store(memory: usize) -> Result<Rc<Store>> {
     let table = am::table_oid(SEGMENTS.table)?;
     let kept = STORE.with_borrow(Clone::clone).filter(|store| store.table == table);
     let store = kept.unwrap_or_else(|| {
-        let new = Rc::new(Store { table, cache: Cache::new(memory), indexes: RefCell::default() });
+        let new = Rc::new(Store {
+            table,
+            cache: Cache::new(memory),
+            chunks: RefCell::default(),
+            documents: RefCell::default(),
+        });
         STORE.set(Some(Rc::clone(&new)));
         new
     });
@@ -144,9 +173,10 @@ fn part(id: i64, row: &Tuple) -> Result<Part> {
 }
 
 /// Whether the index of a collection can be used. It cannot where it was never made (an upgrade), nor where it has nothing
-/// although there are passages, which a restore without triggers leaves behind.
-pub fn is_usable(collection_id: i64, population: &Population) -> Result<bool> {
-    if population.index.strays() > 0 {
+/// although there are passages, which a restore without triggers leaves behind, nor where something is deleted that was not
+/// there: `strays`.
+pub fn is_usable(collection_id: i64, index: &Index, strays: u64) -> Result<bool> {
+    if strays > 0 {
         return Ok(false);
     }
     let mut gap = false;
@@ -158,7 +188,7 @@ pub fn is_usable(collection_id: i64, population: &Population) -> Result<bool> {
     if gap {
         return Ok(false);
     }
-    if !population.index.live().is_empty() {
+    if !index.live().is_empty() {
         return Ok(true);
     }
     let sql = "SELECT NOT EXISTS (SELECT FROM rag.chunk c WHERE c.collection_id = $1 AND c.current)";

@@ -7,7 +7,7 @@ CREATE FUNCTION pg_temp.best(query text) RETURNS SETOF text LANGUAGE sql AS $$
 CREATE FUNCTION pg_temp.state() RETURNS text LANGUAGE sql AS $$
     SELECT format('%s, %s segments (%s small, %s dead), %s documents, %s dead, %s postings', state, segments, small_segments,
                   dead_segments, documents, dead_documents, postings)
-      FROM rag.lexical_status WHERE collection = 'lex' $$;
+      FROM rag.lexical_status WHERE collection = 'lex' AND unit = 'chunk' $$;
 SELECT pg_temp.state();
 SELECT pg_temp.best('alpha beta');
 
@@ -57,7 +57,7 @@ SELECT pg_temp.best('alpha gamma');
 UPDATE rag.chunk c SET acl = 'secret' FROM rag.document d WHERE d.id = c.document_id AND d.uri = 'doc2'
    AND c.collection_id = (SELECT id FROM rag.collection WHERE name = 'lex');
 SELECT s.acl, sum(CASE WHEN dead THEN -documents ELSE documents END) FROM rag.lex_segment s
-  JOIN rag.collection c ON c.id = s.collection_id AND c.name = 'lex' GROUP BY 1 ORDER BY 1;
+  JOIN rag.collection c ON c.id = s.collection_id AND c.name = 'lex' WHERE s.unit = 'chunk' GROUP BY 1 ORDER BY 1;
 SELECT pg_temp.best('alpha gamma');
 
 -- Nobody is granted anything on the index, and its trigger serves no other table.

@@ -43,7 +43,7 @@ SELECT count(*) FROM rag.chunk c WHERE c.tsv @@ 'leg <-> hybrid' OR c.tsv @@ 'hy
 
 -- The chunks of a document come in one segment, and so does what a new version has of them.
 CREATE FUNCTION pg_temp.segments() RETURNS text LANGUAGE sql AS $$
-    SELECT segments || ' segments, ' || documents || ' documents' FROM rag.lexical_status WHERE collection = 'names' $$;
+    SELECT segments || ' segments, ' || documents || ' documents' FROM rag.lexical_status WHERE collection = 'names' AND unit = 'chunk' $$;
 SELECT rag.compact('names') > 0 AS merged;
 SELECT pg_temp.segments();
 SELECT chunks FROM rag.ingest((SELECT string_agg('Paragraph ' || g || ' ' || repeat('speaks of ships and of harbours ', 4), E'\n\n' ORDER BY g) FROM generate_series(1, 40) g),

@@ -8,7 +8,8 @@
 use crate::chaos::Chance;
 use crate::{Failure, TestResult};
 use postgres::{Client, GenericClient};
-use std::collections::HashMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
 /// Words of random passages.
 pub const WORDS: u64 = 14;
@@ -20,6 +21,8 @@ pub struct Passage {
     pub id: i64,
     /// Its entry.
     pub entry: i64,
+    /// Key of its document.
+    pub document: i64,
     /// Its length in lexemes.
     pub dl: i32,
     /// Its lexemes with how often each stands in it.
@@ -28,13 +31,14 @@ pub struct Passage {
 
 /// The passages of a collection that the session sees now, with the rights it has.
 pub fn passages(client: &mut impl GenericClient, collection: &str) -> TestResult<Vec<Passage>> {
-    let sql = "SELECT k.id, k.entry, k.dl, k.tsv::text FROM rag.chunk k
+    let sql = "SELECT k.id, k.entry, k.document_id, k.dl, k.tsv::text FROM rag.chunk k
                 WHERE k.current AND k.collection_id = (SELECT c.id FROM rag.collection c WHERE c.name = $1)";
     let row = |row: &postgres::Row| Passage {
         id: row.get(0),
         entry: row.get(1),
-        dl: row.get(2),
-        tfs: lexemes(row.get::<_, &str>(3)),
+        document: row.get(2),
+        dl: row.get(3),
+        tfs: lexemes(row.get::<_, &str>(4)),
     };
     Ok(client.query(sql, &[&collection])?.iter().map(row).collect())
 }
@@ -139,12 +143,66 @@ fn may_precede(first: &Scored, second: &Scored) -> bool {
     }
 }
 
-/// Searches and compares with what the same session sees.
+/// Searches and compares with what the same session sees, passages and whole documents.
 pub fn check(client: &mut impl GenericClient, collection: &str, query: &[String], k: usize) -> TestResult {
     let all = passages(client, collection)?;
     let found = search(client, collection, query, k, "{}")?;
     same(&found, &scored(&all, |_| true, query), k)
+        .and_then(|()| same_documents(client, collection, query, k, &all))
         .map_err(|e| Failure::new(format!("{query:?} in {collection}, {} passages: {e}", all.len())))
+}
+
+/// Documents, each the sum of its passages, under the key of their first one.
+fn whole(all: &[Passage]) -> Vec<Passage> {
+    let mut documents: BTreeMap<i64, Passage> = BTreeMap::new();
+    for passage in all {
+        match documents.entry(passage.document) {
+            Entry::Vacant(new) => _ = new.insert(Passage { entry: passage.document, ..passage.clone() }),
+            Entry::Occupied(mut sum) => {
+                let sum = sum.get_mut();
+                sum.dl += passage.dl;
+                passage.tfs.iter().for_each(|(term, tf)| *sum.tfs.entry(term.clone()).or_default() += tf);
+            }
+        }
+    }
+    documents.into_values().collect()
+}
+
+/// Fails unless the document prior ranks the documents of what it finds as the formula does. The rank of a document is what
+/// the fused score has beside the rank of the passage.
+fn same_documents(
+    client: &mut impl GenericClient,
+    collection: &str,
+    query: &[String],
+    k: usize,
+    all: &[Passage],
+) -> TestResult {
+    let sql = "SELECT chunk_id, bm25_rank, fused_score FROM rag.search($1, $2, collection => $3, mode => 'bm25',
+                                                          settings => '{\"document_weight\": 1, \"rrf_k\": 60}')";
+    let documents: HashMap<i64, i64> = all.iter().map(|p| (p.id, p.document)).collect();
+    let scores: HashMap<i64, Scored> = scored(&whole(all), |_| true, query).into_iter().map(|s| (s.entry, s)).collect();
+    let mut ranks: BTreeMap<i64, i64> = BTreeMap::new();
+    for row in client.query(sql, &[&query.join(" "), &(k as i32), &collection])? {
+        let (id, rank, fused): (i64, i32, f64) = (row.get(0), row.get(1), row.get(2));
+        let rest = fused - 1.0 / f64::from(60 + rank);
+        let rank = 1.0 / rest - 60.0;
+        let Some(document) = documents.get(&id).filter(|_| (rank - rank.round()).abs() < 1e-6) else {
+            return Err(Failure::new(format!("chunk {id} has {rest} of its document")));
+        };
+        if ranks.insert(*document, rank.round() as i64).is_some_and(|other| other != rank.round() as i64) {
+            return Err(Failure::new(format!("document {document} has several ranks")));
+        }
+    }
+    let mut order: Vec<(i64, &Scored)> = Vec::new();
+    for (document, rank) in &ranks {
+        let score = scores.get(document).ok_or_else(|| Failure::new(format!("document {document} does not match")))?;
+        order.push((*rank, score));
+    }
+    order.sort_by_key(|(rank, _)| *rank);
+    match order.windows(2).find(|pair| pair[0].0 == pair[1].0 || !may_precede(pair[0].1, pair[1].1)) {
+        Some(pair) => Err(Failure::new(format!("documents rank as {pair:?}, of {} passages", all.len()))),
+        None => Ok(()),
+    }
 }
 
 /// One to three words, which may be in no passage.
@@ -169,16 +227,29 @@ pub fn terms(chance: &mut Chance) -> String {
     format!("'{}'::tsvector, {length}", parts.join(" "))
 }
 
-/// Makes a collection of a name with a source and a document of its own; returns the key of all three.
+/// Documents of a collection beside the one with its own key.
+const DOCUMENTS: u64 = 4;
+
+/// Key of document `number` of a collection; 0 is the one with the collection's own.
+fn document(collection: i64, number: u64) -> i64 {
+    if number == 0 { collection } else { collection * 1_000_000 + number as i64 }
+}
+
+/// Makes a collection of a name with a source and documents of its own; returns the key of it, its source and a document.
 pub fn collection(client: &mut impl GenericClient, name: &str) -> TestResult<i64> {
     let sql = "INSERT INTO rag.collection (name, model_id) SELECT $1, min(m.id) FROM rag.model m RETURNING id";
     let id: i64 = client.query_one(sql, &[&name])?.get(0);
     client.batch_execute(&format!(
         "INSERT INTO rag.source (id, collection_id, name, kind, location, text_search_config)
-              VALUES ({id}, {id}, '{name}', 'inline', '', 'pg_catalog.simple');
-         INSERT INTO rag.document (id, source_id, uri, media_type, content_sha256, options_sha256, parser_version)
-              VALUES ({id}, {id}, '{name}', 'text/plain', sha256('a'), sha256('b'), '1')"
+              VALUES ({id}, {id}, '{name}', 'inline', '', 'pg_catalog.simple')"
     ))?;
+    for number in 0..=DOCUMENTS {
+        client.batch_execute(&format!(
+            "INSERT INTO rag.document (id, source_id, uri, media_type, content_sha256, options_sha256, parser_version)
+                  VALUES ({}, {id}, '{name} {number}', 'text/plain', sha256('a'), sha256('b'), '1')",
+            document(id, number)
+        ))?;
+    }
     Ok(id)
 }
 
@@ -189,8 +260,9 @@ pub const COLUMNS: &str = "tsv, dl, chunk_key, document_id, collection_id, sourc
 pub fn row(chance: &mut Chance, collection: i64, ordinal: u64, acl: Option<&str>) -> String {
     let acl = acl.map_or("NULL".to_owned(), |label| format!("'{label}'"));
     let current = chance.below(8) > 0;
+    let document = document(collection, chance.below(DOCUMENTS + 1));
     format!(
-        "({}, gen_random_uuid(), {collection}, {collection}, {collection}, {ordinal}, 'c', sha256('c'), 1, {acl}, {current})",
+        "({}, gen_random_uuid(), {document}, {collection}, {collection}, {ordinal}, 'c', sha256('c'), 1, {acl}, {current})",
         terms(chance)
     )
 }
@@ -208,6 +280,6 @@ pub fn insert(chance: &mut Chance, collection: i64, ordinal: u64, count: u64, la
 
 /// One column of one row of the view `rag.lexical_status`, as text.
 pub fn status(client: &mut Client, collection: &str, column: &str) -> TestResult<String> {
-    let sql = format!("SELECT {column}::text FROM rag.lexical_status WHERE collection = $1");
+    let sql = format!("SELECT {column}::text FROM rag.lexical_status WHERE collection = $1 AND unit = 'chunk'");
     Ok(client.query_one(&sql, &[&collection])?.get(0))
 }

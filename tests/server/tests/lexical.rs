@@ -79,7 +79,10 @@ fn change(chance: &mut Chance, world: &World, own: u64) -> String {
         8 => format!(
             "UPDATE rag.chunk SET collection_id = {collection}, source_id = {collection}, document_id = {collection} WHERE {some}"
         ),
-        9 => format!("UPDATE rag.chunk SET line_start = 1 WHERE {some}"),
+        9 => match chance.below(2) {
+            0 => format!("UPDATE rag.chunk SET line_start = 1 WHERE {some}"),
+            _ => format!("UPDATE rag.chunk SET document_id = collection_id WHERE {some}"),
+        },
         10 => format!("DELETE FROM rag.chunk WHERE {some}"),
         // An insert that becomes an update.
         11 => format!(
@@ -255,7 +258,7 @@ fn history(cluster: &Cluster, sessions: &mut [Session; 2], number: u64, log: &mu
         look(chance, &world, session)?;
     }
     sessions[0].client.batch_execute(&format!(
-        "DELETE FROM rag.document WHERE id IN ({a}, {b}); DELETE FROM rag.source WHERE id IN ({a}, {b});
+        "DELETE FROM rag.document WHERE source_id IN ({a}, {b}); DELETE FROM rag.source WHERE id IN ({a}, {b});
          SELECT rag.compact('{}'); SELECT rag.compact('{}'); DELETE FROM rag.collection WHERE id IN ({a}, {b})",
         world.names[0],
         world.names[1],

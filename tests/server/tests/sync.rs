@@ -253,9 +253,8 @@ fn interrupt(cluster: &Cluster, signal: &str) -> TestResult {
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1), row.get::<_, bool>(2)), (MANY as i64, MANY as i64, true));
     let pending: i64 = client.query_one("SELECT pending::int8 FROM rag.status WHERE source = 'many'", &[])?.get(0);
     assert_eq!(pending, 0, "chunks without a vector");
-    let first: String = client
-        .query_one("SELECT uri FROM rag.search('topic299', mode => 'bm25') ORDER BY rank LIMIT 1", &[])?
-        .get(0);
+    let first: String =
+        client.query_one("SELECT uri FROM rag.search('topic299', mode => 'bm25') ORDER BY rank LIMIT 1", &[])?.get(0);
     assert_eq!(first, "299.md");
     let running: i64 = client.query_one("SELECT count(*) FROM rag.sync WHERE status = 'running'", &[])?.get(0);
     assert_eq!(running, 0, "the interrupted sync still counts as running");

@@ -12,7 +12,7 @@ use super::cache::Cache;
 use super::index::{Index, OpenList, Part};
 use super::ordinals::{Ids, OrdinalSet};
 use super::postings::Directory;
-use super::segment::{self, OldList, Renumbering};
+use super::segment::{self, OldList, Pieces, Renumbering};
 use super::shelf::{Sink, Stored, Writer};
 use super::varint::corrupt;
 use crate::error::Result;
@@ -47,9 +47,9 @@ pub fn tier(documents: u64) -> u32 {
 
 /// The next step towards few segments; empty when there are few enough.
 pub fn plan(index: &Index) -> Plan {
-    let live = crowded(index.live());
-    if !live.is_empty() {
-        return with_dead(index, live);
+    let by_tiers = plan_by_tiers(index);
+    if !by_tiers.live.is_empty() {
+        return by_tiers;
     }
     let rotten = |at: &usize| {
         let dead = index.gone(*at).len() as f64;
@@ -58,6 +58,15 @@ pub fn plan(index: &Index) -> Plan {
     let rotten: Vec<usize> = (0..index.live().len()).filter(rotten).collect();
     if !rotten.is_empty() {
         return with_dead(index, rotten);
+    }
+    by_tiers
+}
+
+/// The next step, whatever the share of the dead.
+pub(super) fn plan_by_tiers(index: &Index) -> Plan {
+    let live = crowded(index.live());
+    if !live.is_empty() {
+        return with_dead(index, live);
     }
     Plan { live: Vec::new(), dead: crowded(index.dead()) }
 }
@@ -134,12 +143,24 @@ fn merge(
 ) -> Result<Option<Merged>> {
     let numbered: Vec<(&Ids, Option<&OrdinalSet>)> = parts.iter().map(|(p, gone)| (&*p.ids, Some(*gone))).collect();
     let renumbering = Renumbering::new(&numbered)?;
+    let parts: Vec<&Part> = parts.iter().map(|(part, _)| *part).collect();
+    merge_lists(&parts, renumbering, None, sink, interrupt)
+}
+
+/// Merges all lists of segments whose documents have their new numbers; with the lengths of documents in pieces, these.
+pub(super) fn merge_lists(
+    parts: &[&Part],
+    renumbering: Renumbering,
+    pieces: Option<Pieces<'_>>,
+    sink: &mut dyn Sink,
+    interrupt: &mut dyn FnMut() -> Result<()>,
+) -> Result<Option<Merged>> {
     if renumbering.ids.is_empty() {
         return Ok(None);
     }
     // Each list is read once; a cache would only push out what queries need.
     let cache = Cache::new(0);
-    let mut dictionaries = parts.iter().map(|(part, _)| Dictionary::new(part)).collect::<Result<Vec<_>>>()?;
+    let mut dictionaries = parts.iter().map(|part| Dictionary::new(part)).collect::<Result<Vec<_>>>()?;
     let mut lengths = vec![0u32; renumbering.ids.len() as usize];
     let mut writer = Writer::default();
     let mut postings = 0;
@@ -148,7 +169,7 @@ fn merge(
         let mut lists: Vec<(usize, OpenList<'_>, Rc<Directory>)> = Vec::new();
         for (at, dictionary) in dictionaries.iter_mut().enumerate() {
             if let Some((_, stored)) = dictionary.next_if(&term)? {
-                let list = OpenList::new(parts[at].0, stored, &cache);
+                let list = OpenList::new(parts[at], stored, &cache);
                 let directory = list.directory()?;
                 lists.push((at, list, directory));
             }
@@ -156,7 +177,7 @@ fn merge(
         let old: Vec<OldList<'_>> = (lists.iter())
             .map(|(segment, list, directory)| OldList { segment: *segment, directory, pages: list })
             .collect();
-        let merged = segment::merge(&old, &renumbering, &mut |posting| {
+        let merged = segment::merge(&old, &renumbering, pieces, &mut |posting| {
             postings += 1;
             lengths[posting.ordinal as usize] = posting.dl;
         })?;

@@ -77,6 +77,11 @@ impl Index {
         Self { live, dead, gone, strays }
     }
 
+    /// Segments of which it is known what is passed over.
+    pub(super) fn of(live: Vec<Part>, dead: Vec<Part>, gone: Vec<OrdinalSet>) -> Self {
+        Self { live, dead, gone, strays: 0 }
+    }
+
     /// Entries that are said to be dead and are in no live segment, in several, or are dead twice. Never so unless rows
     /// were written with triggers switched off, or with an entry that another row had before; then it is not known what
     /// is alive, and the index must be made anew.
@@ -133,6 +138,13 @@ impl Opened<'_> {
     /// For each term the number of living documents that have it.
     pub fn dfs(&self) -> &[u64] {
         &self.dfs
+    }
+
+    /// For each term the number of documents of live segments that have it.
+    pub(super) fn dfs_of_live(&self) -> Vec<u64> {
+        let df =
+            |of: &Vec<Option<OpenList<'_>>>, term: usize| of[term].as_ref().map_or(0, |l| u64::from(l.stored.df()));
+        (0..self.dfs.len()).map(|term| self.lists.iter().map(|of| df(of, term)).sum()).collect()
     }
 
     /// The best hits, best first; equal scores by entry, lowest first. `allow` are the only entries that may be hits.

@@ -4,8 +4,8 @@
 //!
 //! Owns the scoring formula, the analysis of text into terms, and the index: posting lists as bytes ([`postings`]),
 //! segments made of them ([`segment`]) and laid out in rows ([`shelf`]), the search over segments ([`maxscore`]), what
-//! segments are to each other ([`index`]) and when they become one ([`compaction`]). Reading of a
-//! chunk's forward data (its `tsvector` in PostgreSQL's own wire form) stands beside them, because [`bm25::Scorer`] over it
+//! segments are to each other ([`index`]; for documents in pieces, [`whole`]) and when they become one ([`compaction`]).
+//! Reading of a chunk's forward data (its `tsvector` in PostgreSQL's own wire form) stands beside them, because [`bm25::Scorer`] over it
 //! is the oracle of the search. Lexemes exist only in a backend, where dictionaries are; here they are strings that arrive
 //! from outside, through [`tokens::Lexer`].
 //!
@@ -28,3 +28,4 @@ pub mod topk;
 pub mod tsquery;
 pub mod tsvector;
 pub mod varint;
+pub mod whole;

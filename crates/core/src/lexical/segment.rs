@@ -9,6 +9,7 @@
 use crate::error::{Error, Result};
 use crate::lexical::ordinals::{Ids, OrdinalSet};
 use crate::lexical::postings::{Cursor, Directory, END, EncodedList, ListBuilder, Pages, Posting};
+use crate::lexical::varint::corrupt;
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -105,11 +106,24 @@ pub struct Renumbering {
     new: Vec<Vec<u32>>,
 }
 
+/// A segment to be merged: its ids and its dead.
+type Numbered<'a> = (&'a Ids, Option<&'a OrdinalSet>);
+
 impl Renumbering {
     /// Numbers the documents of `segments`, each given by its ids and its dead. An id that lives in two of them is an
     /// internal error.
-    pub fn new(segments: &[(&Ids, Option<&OrdinalSet>)]) -> Result<Self> {
+    pub fn new(segments: &[Numbered<'_>]) -> Result<Self> {
+        Self::number(segments, false)
+    }
+
+    /// Numbers the documents of `segments`, where an id may be in several: it has one number.
+    pub fn of_pieces(segments: &[Numbered<'_>]) -> Result<Self> {
+        Self::number(segments, true)
+    }
+
+    fn number(segments: &[Numbered<'_>], pieces: bool) -> Result<Self> {
         let mut ids = Ids::default();
+        let mut last = None;
         let mut new: Vec<Vec<u32>> = segments.iter().map(|(ids, _)| vec![END; ids.len() as usize]).collect();
         let mut rests: Vec<_> = segments.iter().map(|(ids, _)| ids.iter().zip(0u32..).peekable()).collect();
         loop {
@@ -118,7 +132,10 @@ impl Renumbering {
             if let Some((id, ordinal)) = rests[at].next()
                 && segments[at].1.is_none_or(|dead| !dead.contains(ordinal))
             {
-                new[at][ordinal as usize] = ids.push(id)?;
+                let same = last.filter(|(last, _)| pieces && *last == id);
+                let number = same.map_or_else(|| ids.push(id), |(_, number)| Ok(number))?;
+                last = Some((id, number));
+                new[at][ordinal as usize] = number;
             }
         }
     }
@@ -138,6 +155,15 @@ pub struct OldList<'a> {
     pub directory: &'a Directory,
     /// Its pages.
     pub pages: &'a dyn Pages,
+}
+
+/// What documents in pieces need to become whole.
+#[derive(Debug, Clone, Copy)]
+pub struct Pieces<'a> {
+    /// For each old segment whether its pieces are taken off.
+    pub minus: &'a [bool],
+    /// The length of each document by its new ordinal.
+    pub lengths: &'a [u32],
 }
 
 /// A list on its way into another segment.
@@ -162,12 +188,22 @@ impl Source<'_> {
         }
         Ok(())
     }
+
+    /// Moves to the next living posting.
+    fn next(&mut self, renumbering: &Renumbering) -> Result<()> {
+        let old = self.cursor.posting().map_or(END, |p| p.ordinal);
+        self.advance(old.saturating_add(1), renumbering)
+    }
 }
 
 /// One list of what lives in several; `None` when nothing does. `seen` is told each posting by its new ordinal.
+///
+/// With `pieces`, what several lists say about one document is added up, and left out where it comes to nothing; less than
+/// nothing is damage.
 pub fn merge(
     lists: &[OldList<'_>],
     renumbering: &Renumbering,
+    pieces: Option<Pieces<'_>>,
     seen: &mut dyn FnMut(Posting),
 ) -> Result<Option<EncodedList>> {
     let mut merged = ListBuilder::default();
@@ -178,13 +214,28 @@ pub fn merge(
         sources.push(source);
     }
     // There are few segments, so looking at all heads is as fast as a heap.
-    while let Some((head, source)) =
+    while let Some((mut head, source)) =
         sources.iter_mut().filter_map(|s| Some((s.head?, s))).min_by_key(|(head, _)| head.ordinal)
     {
+        match pieces {
+            None => source.next(renumbering)?,
+            Some(pieces) => {
+                let mut tf = 0i64;
+                for source in &mut sources {
+                    let Some(piece) = source.head.filter(|h| h.ordinal == head.ordinal) else { continue };
+                    let minus = pieces.minus.get(source.segment).copied().unwrap_or_default();
+                    tf += if minus { -i64::from(piece.tf) } else { i64::from(piece.tf) };
+                    source.next(renumbering)?;
+                }
+                if tf == 0 {
+                    continue;
+                }
+                head.tf = u32::try_from(tf).map_err(|_| corrupt("a document lacks what was deleted from it"))?;
+                head.dl = pieces.lengths.get(head.ordinal as usize).copied().unwrap_or_default();
+            }
+        }
         merged.push(head)?;
         seen(head);
-        let old = source.cursor.posting().map_or(END, |p| p.ordinal);
-        source.advance(old.saturating_add(1), renumbering)?;
     }
     Ok(merged.finish())
 }

@@ -6,11 +6,11 @@
 //! should be. It must not trust them: every read is checked against what is left, no value is taken for a capacity.
 //! LEB128 rather than a fixed width, because nearly all counts and gaps in an index are below 128.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 
 /// The error for stored bytes of the lexical index that cannot be read; `what` says which rule they break.
 pub fn corrupt(what: &str) -> Error {
-    Error::internal(format!("the lexical index is corrupt: {what}"))
+    Error::new(Kind::Corrupt, format!("the lexical index is corrupt: {what}"))
         .with_hint("Run SELECT rag.reindex_lexical(); to build it again from the chunks.")
 }
 

@@ -56,6 +56,8 @@ pub struct Settings {
     pub dense_weight: f64,
     /// Weight of the BM25 leg.
     pub bm25_weight: f64,
+    /// Weight of the document prior, as a list in the fusion; 0 for none.
+    pub document_weight: f64,
     /// Scan all vectors instead of the HNSW index.
     pub exact: bool,
     /// What happens when the dense leg cannot run.
@@ -70,18 +72,27 @@ impl Default for Settings {
             rrf_k: 60,
             dense_weight: 1.0,
             bm25_weight: 1.0,
+            document_weight: 0.0,
             exact: false,
             on_degraded: OnDegraded::Error,
         }
     }
 }
 
-const KNOWN: &[&str] =
-    &["mode", "candidate_k", "rrf_k", "fusion", "dense_weight", "bm25_weight", "exact", "on_degraded"];
+const KNOWN: &[&str] = &[
+    "mode",
+    "candidate_k",
+    "rrf_k",
+    "fusion",
+    "dense_weight",
+    "bm25_weight",
+    "document_weight",
+    "exact",
+    "on_degraded",
+];
 
 const PLANNED: &[&str] = &[
     "alpha",
-    "document_weight",
     "fuse_by",
     "filter_stage",
     "eligibility",
@@ -110,6 +121,7 @@ impl Settings {
                 "fusion" => check_fusion(string(key, value)?)?,
                 "dense_weight" => self.dense_weight = weight(key, value)?,
                 "bm25_weight" => self.bm25_weight = weight(key, value)?,
+                "document_weight" => self.document_weight = weight(key, value)?,
                 "exact" => self.exact = boolean(key, value)?,
                 "on_degraded" => self.on_degraded = parse_on_degraded(string(key, value)?)?,
                 planned if PLANNED.contains(&planned) => return Err(not_yet(planned)),

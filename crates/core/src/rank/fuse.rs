@@ -7,15 +7,22 @@
 
 use std::collections::BTreeMap;
 
-/// One ranked list: the best first.
+/// One ranked list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Leg<'a, K> {
     /// Its name, for the trace.
     pub name: &'a str,
     /// Its weight, ≥ 0.
     pub weight: f64,
-    /// Ids, best first, without duplicates.
-    pub ids: Vec<K>,
+    /// Ids with their ranks, which count from 1; what is equally good has one rank.
+    pub ranked: Vec<(K, u32)>,
+}
+
+impl<'a, K> Leg<'a, K> {
+    /// A list of ids, best first.
+    pub fn new(name: &'a str, weight: f64, ids: impl IntoIterator<Item = K>) -> Self {
+        Self { name, weight, ranked: ids.into_iter().zip(1..).collect() }
+    }
 }
 
 /// One fused candidate.
@@ -37,9 +44,9 @@ pub struct Fused<K> {
 pub fn rrf<K: Ord + Clone>(legs: &[Leg<'_, K>], k: u32) -> Vec<Fused<K>> {
     let mut ranks: BTreeMap<K, Vec<Option<u32>>> = BTreeMap::new();
     for (at, leg) in legs.iter().enumerate() {
-        for (position, id) in leg.ids.iter().enumerate() {
+        for (id, rank) in &leg.ranked {
             let of = ranks.entry(id.clone()).or_insert_with(|| vec![None; legs.len()]);
-            of[at].get_or_insert(position as u32 + 1);
+            of[at].get_or_insert(*rank);
         }
     }
     let mut fused: Vec<Fused<K>> = ranks
@@ -68,7 +75,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn leg(name: &str, weight: f64, ids: Vec<i64>) -> Leg<'_, i64> {
-        Leg { name, weight, ids }
+        Leg::new(name, weight, ids)
     }
 
     #[test]
@@ -78,6 +85,14 @@ mod tests {
         assert!((fused[0].score - (1.0 / 62.0 + 0.5 / 61.0)).abs() < 1e-15);
         assert_eq!(fused[0].ranks, vec![Some(2), Some(1)]);
         assert_eq!(fused[1].ranks, vec![Some(1), None]);
+    }
+
+    #[test]
+    fn equals_share_a_rank() {
+        let shared = Leg { name: "b", weight: 1.0, ranked: vec![(2, 1), (3, 1), (1, 2)] };
+        let fused = rrf(&[leg("a", 1.0, vec![1, 2, 3]), shared], 0);
+        let scores: Vec<(i64, f64)> = fused.iter().map(|f| (f.id, f.score)).collect();
+        assert_eq!(scores, vec![(1, 1.5), (2, 1.5), (3, 1.0 + 1.0 / 3.0)]);
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub enum Stage {
     Dense,
     /// The BM25 leg.
     Bm25,
+    /// The document prior: the scores and ranks of the candidates' documents.
+    Document,
     /// Fusion of the legs.
     Fusion,
     /// The final cut at `top_k`.
@@ -43,7 +45,12 @@ pub struct Trace {
 impl Trace {
     /// Records candidates that enter at `stage`, best first.
     pub fn enter(&mut self, stage: Stage, ranked: impl IntoIterator<Item = (i64, f64)>) {
-        self.entries.extend(ranked.into_iter().zip(1..).map(|((chunk_id, score), rank)| Entry {
+        self.enter_ranked(stage, ranked.into_iter().zip(1..).map(|((chunk_id, score), rank)| (chunk_id, rank, score)));
+    }
+
+    /// Records candidates that enter at `stage` with ranks of their own, best first.
+    pub fn enter_ranked(&mut self, stage: Stage, ranked: impl IntoIterator<Item = (i64, u32, f64)>) {
+        self.entries.extend(ranked.into_iter().map(|(chunk_id, rank, score)| Entry {
             stage,
             chunk_id,
             rank_before: None,
