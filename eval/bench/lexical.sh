@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: PostgreSQL
 # The BM25 leg: against GIN and ts_rank on a judged corpus, warm and after a restart (eval/results/lexical.md), and on an
-# invented corpus that grows (eval/results/lexical-growth.md).
-#   eval/bench/lexical.sh                    QMSum, and 100,000 and 1,000,000 chunks
+# invented corpus that grows (eval/results/lexical-growth.md), and one with labels (eval/results/lexical-rights.md).
+#   eval/bench/lexical.sh                    QMSum, 100,000 and 1,000,000 chunks, 100,000 chunks with labels
 #   eval/bench/lexical.sh growth 5000000     one size; the page goes to standard output
 # On the server that PGHOST names; without PGHOST on a throwaway one.
 # shellcheck source=eval/server.sh
@@ -31,3 +31,6 @@ fi
 page=$("$program" lexical-growth 100000 1000000)
 # shellcheck disable=SC2016
 printf '%s\n\nCommand: `eval/bench/lexical.sh`.\n' "$page" >eval/results/lexical-growth.md
+page=$("$program" lexical-rights 100000)
+# shellcheck disable=SC2016
+printf '%s\n\nCommand: `eval/bench/lexical.sh`.\n' "$page" >eval/results/lexical-rights.md

@@ -56,6 +56,7 @@ class Judged:
         self.titles = [row.get("title") or "" for row in rows]
         self.texts = [row.get("text") or "" for row in rows]
         self.speakers = [row.get("metadata", {}).get("speaker") or "" for row in rows]
+        self.files = [row.get("metadata", {}).get("file") or row["_id"] for row in rows]
         self.symbols = [(re.search(r"(?:def|class)\s+(\w+)", text) or ["", ""])[1] for text in self.texts]
         self.qrels = collections.defaultdict(dict)
         for line in (folder / "qrels.tsv").read_text().splitlines()[1:]:
@@ -110,35 +111,39 @@ def reference(judged, texts, code):
 
 # The leg.
 
-TABLE = "CREATE TABLE IF NOT EXISTS text (n int, id text, content text, emphasis text); TRUNCATE text"
+TABLE = "CREATE TABLE IF NOT EXISTS text (n int, id text, content text, emphasis text, file text); TRUNCATE text"
 
 
-def load(name, judged, texts, names):
-    """Makes a collection of the texts, without vectors, which the leg does not need; names count as they do in a chunk."""
+def load(name, judged, texts, names, files):
+    """Makes a collection of the texts, without vectors, which the leg does not need; names count as they do in a chunk. Texts of
+    one file are the passages of one document."""
     sql(TABLE)
-    rows = zip(judged.ids, texts, names)
+    rows = zip(judged.ids, texts, names, files)
     sql("COPY text FROM STDIN", "".join(copied([str(n), *row]) for n, row in enumerate(rows)))
     sql(f"""
         SELECT rag.create_collection('{name}');
         INSERT INTO rag.source (collection_id, name, kind, location, options, text_search_config)
         SELECT id, '{name}', 'jsonl', '/nowhere', '{{}}', 'pg_catalog.english' FROM rag.collection WHERE name = '{name}';
         WITH new AS (INSERT INTO rag.document (source_id, uri, content_sha256, options_sha256, parser_version, media_type)
-            SELECT s.id, t.id, sha256(t.id::bytea), sha256(''), '', 'text/plain' FROM rag.source s, text t WHERE s.name = '{name}'
+            SELECT s.id, t.file, sha256(convert_to(t.file, 'UTF8')), sha256(''), '', 'text/plain'
+              FROM rag.source s, (SELECT DISTINCT file FROM text) t WHERE s.name = '{name}'
             RETURNING id, uri, source_id)
-        INSERT INTO rag.chunk (chunk_key, document_id, ordinal, content, content_sha256, token_count, tsv, dl, collection_id, source_id)
-        SELECT gen_random_uuid(), n.id, 0, t.content, sha256(t.content::bytea), 0, v.tsv,
+        INSERT INTO rag.chunk (chunk_key, document_id, ordinal, content, content_sha256, token_count, metadata, tsv, dl,
+                               collection_id, source_id)
+        SELECT gen_random_uuid(), n.id, t.n, t.content, sha256(convert_to(t.content, 'UTF8')), 0, jsonb_build_object('of', t.id), v.tsv,
                (SELECT coalesce(sum(cardinality(u.positions)), 0) FROM unnest(v.tsv) u), s.collection_id, s.id
-          FROM (SELECT id, n, content, rag.terms(content, emphasis => emphasis) AS tsv FROM text OFFSET 0) t
-          CROSS JOIN LATERAL (SELECT t.tsv) v JOIN new n ON n.uri = t.id JOIN rag.source s ON s.id = n.source_id
-         ORDER BY t.n;""".replace("sha256(t.content::bytea)", "sha256(convert_to(t.content, 'UTF8'))")
-        .replace("sha256(t.id::bytea)", "sha256(convert_to(t.id, 'UTF8'))"))
+          FROM (SELECT id, n, content, file, rag.terms(content, emphasis => emphasis) AS tsv FROM text OFFSET 0) t
+          CROSS JOIN LATERAL (SELECT t.tsv) v JOIN new n ON n.uri = t.file JOIN rag.source s ON s.id = n.source_id
+         ORDER BY t.n;""")
 
 
-def leg(name, judged):
+def leg(name, judged, settings="{}"):
     sql("CREATE TABLE IF NOT EXISTS question (n int, query text); TRUNCATE question")
     sql("COPY question FROM STDIN", "".join(copied([str(n), text]) for n, (_, text) in enumerate(judged.queries)))
-    rows = sql(f"""SELECT q.n, s.uri FROM question q, LATERAL rag.search(q.query, {TOP}, collection => '{name}', mode => 'bm25',
-                                                                      candidate_k => {TOP}) s ORDER BY q.n, s.rank""")
+    rows = sql(f"""SELECT q.n, s.metadata ->> 'of' FROM question q,
+                     LATERAL rag.search(q.query, {TOP}, collection => '{name}', mode => 'bm25', candidate_k => {TOP},
+                                        settings => '{settings}') s
+                    ORDER BY q.n, s.rank""")
     runs = [[] for _ in judged.queries]
     for row in rows.splitlines():
         query, document = row.split("|", 1)
@@ -155,7 +160,7 @@ LEXEMES = "to_tsvector('pg_catalog.english', t.content)"
 def counts(texts, vocabulary, function):
     """A matrix of term frequencies."""
     sql(TABLE)
-    sql("COPY text FROM STDIN", "".join(copied([str(n), "", t, ""]) for n, t in enumerate(texts)))
+    sql("COPY text FROM STDIN", "".join(copied([str(n), "", t, "", ""]) for n, t in enumerate(texts)))
     rows = sql("SELECT t.n, json_agg(json_build_array(u.lexeme, cardinality(u.positions)))"
                f" FROM text t, unnest({function}) u GROUP BY 1")
     place, term, tf = [], [], []
@@ -259,7 +264,7 @@ def main():
         judged = sets[name]
         theirs = reference(judged, texts, "code" in system)
         collection = re.sub(r"\W+", "_", label)
-        load(collection, judged, texts, names)
+        load(collection, judged, texts, names, judged.ids)
         ours = leg(collection, judged)
         difference, below = interval(ours - theirs)
         print(f"| {label} | {len(ours)} | {system} | {table[name, system]:.4f} | {theirs.mean():.4f} | {ours.mean():.4f} "
@@ -268,6 +273,18 @@ def main():
             means.append((table[name, system], theirs.mean(), ours.mean()))
     mean = np.mean(means, axis=0)
     print(f"| **mean of the six** | | | **{mean[0]:.4f}** | **{mean[1]:.4f}** | **{mean[2]:.4f}** | | |")
+
+    print("\n## Whole documents\n")
+    print("QMSum with its meetings as documents and speakers indexed: the leg alone, and fused with the ranks of the meetings. Differences\n"
+          "are to the leg alone.\n")
+    print("| `document_weight` | nDCG@10 | difference (95%) |\n|---|---|---|")
+    judged = sets["qmsum"]
+    load("meetings", judged, spoken, judged.speakers, judged.files)
+    alone = leg("meetings", judged)
+    print(f"| 0 | {alone.mean():.4f} | |", flush=True)
+    for weight in (0.25, 0.5, 1, 2, 4):
+        found = leg("meetings", judged, json.dumps({"document_weight": weight}))
+        print(f"| {weight} | {found.mean():.4f} | {interval(found - alone)[0]} |", flush=True)
 
     print("\n## What the terms and the counts are worth\n")
     print("Titles count once here. Differences are those of a question's words counting as often as it has them.\n")

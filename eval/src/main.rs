@@ -37,6 +37,8 @@ enum Command {
     Lexical(lexical::rival::Rival),
     /// Shows how the BM25 index grows
     LexicalGrowth(lexical::growth::Growth),
+    /// Measures the BM25 leg under labels, policies and filters
+    LexicalRights(lexical::rights::Rights),
 }
 
 #[derive(Debug, clap::Args)]
@@ -73,6 +75,9 @@ fn main() -> ExitCode {
         }
         Command::LexicalGrowth(request) => {
             lexical::growth::measure(&|| db::connect(cli.dsn.as_deref()), request).map(|page| print!("{page}"))
+        }
+        Command::LexicalRights(request) => {
+            lexical::rights::measure(&|| db::connect(cli.dsn.as_deref()), request).map(|page| print!("{page}"))
         }
     };
     match done {

@@ -15,6 +15,7 @@ CREATE TABLE rag.lex_segment (
     terms bigint NOT NULL,
     bytes bigint NOT NULL,
     ids bytea NOT NULL,
+    keys bytea,
     shelf bytea
 );
 CREATE INDEX lex_segment_population ON rag.lex_segment (collection_id, unit);
@@ -30,6 +31,7 @@ COMMENT ON COLUMN rag.lex_segment.postings IS 'number of its postings';
 COMMENT ON COLUMN rag.lex_segment.terms IS 'number of its distinct terms';
 COMMENT ON COLUMN rag.lex_segment.bytes IS 'bytes of its terms and lists';
 COMMENT ON COLUMN rag.lex_segment.ids IS 'their entries or, of documents, their keys, packed';
+COMMENT ON COLUMN rag.lex_segment.keys IS 'their keys, packed; null where they are their entries';
 COMMENT ON COLUMN rag.lex_segment.shelf IS 'all of its terms with their lists, if that is little; else they are in rag.lex_shelf';
 
 CREATE TABLE rag.lex_shelf (
@@ -57,7 +59,7 @@ COMMENT ON COLUMN rag.lex_page.part IS 'place in the list: its directory first, 
 COMMENT ON COLUMN rag.lex_page.payload IS 'postings, packed';
 
 -- What is packed does not compress, and a page that fits a row is read with it.
-ALTER TABLE rag.lex_segment ALTER COLUMN ids SET STORAGE EXTERNAL, ALTER COLUMN shelf SET STORAGE EXTERNAL;
+ALTER TABLE rag.lex_segment ALTER COLUMN ids SET STORAGE EXTERNAL, ALTER COLUMN keys SET STORAGE EXTERNAL, ALTER COLUMN shelf SET STORAGE EXTERNAL;
 ALTER TABLE rag.lex_shelf ALTER COLUMN payload SET STORAGE PLAIN;
 ALTER TABLE rag.lex_page ALTER COLUMN payload SET STORAGE PLAIN;
 -- Segments come and go as a whole; what they leave behind slows the scan for the living.
@@ -99,7 +101,7 @@ COMMENT ON FUNCTION rag.index_terms() IS 'trigger: writes what a statement added
 CREATE TRIGGER renew_entry BEFORE UPDATE ON rag.chunk FOR EACH ROW
     WHEN (old.entry = new.entry AND (old.tsv IS DISTINCT FROM new.tsv OR old.dl <> new.dl OR old.current <> new.current
           OR old.acl IS DISTINCT FROM new.acl OR old.collection_id <> new.collection_id
-          OR old.document_id <> new.document_id))
+          OR old.document_id <> new.document_id OR old.id <> new.id))
     EXECUTE FUNCTION rag.renew_entry();
 CREATE TRIGGER index_inserted AFTER INSERT ON rag.chunk REFERENCING NEW TABLE AS added
     FOR EACH STATEMENT EXECUTE FUNCTION rag.index_terms();

@@ -139,6 +139,7 @@ fn measure_queries(parts: &[Part], population: Statistics, random: &mut Random, 
                     .map(|r| part.lists.get(r).map(|l| List { directory: &l.directory, pages: l }))
                     .collect(),
                 ids: &part.ids,
+                keys: None,
                 dead: None,
                 allow: None,
             })

@@ -12,6 +12,7 @@ use rag_core::lexical::cache::Cache;
 use rag_core::lexical::compaction::{self, FAN, Merged, Plan};
 use rag_core::lexical::expand::{self, Limits};
 use rag_core::lexical::index::{Index, Part};
+use rag_core::lexical::keys::Keys;
 use rag_core::lexical::maxscore::{Query, QueryTerm};
 use rag_core::lexical::ordinals::Ids;
 use rag_core::lexical::segment::Builder;
@@ -41,14 +42,17 @@ impl Store {
         let (ids, rows) = (Rc::new(merged.ids), Rc::new(rows) as Rc<dyn Rows>);
         let id = self.next_segment;
         self.next_segment += 1;
-        self.parts.push(Part { id, dead, documents: merged.documents, total_dl: merged.total_dl, ids, rows });
+        let keys = Rc::new(merged.keys);
+        self.parts.push(Part { id, dead, documents: merged.documents, total_dl: merged.total_dl, ids, keys, rows });
     }
 
     /// One segment of these documents.
     fn write(&mut self, dead: bool, documents: &BTreeMap<i64, Document>) {
         let (mut ids, mut builder, mut rows, mut writer) =
             (Ids::default(), Builder::default(), MemoryRows::default(), Writer::default());
+        let mut keys = Keys::default();
         for (entry, document) in documents {
+            keys.push(*entry, key(*entry));
             let ordinal = ids.push(*entry).expect("ascending");
             builder.add(ordinal, document.values().sum(), document.clone()).expect("valid");
         }
@@ -58,7 +62,8 @@ impl Store {
             writer.add(&term, list, &mut rows).expect("in order");
         }
         let terms = writer.finish(&mut rows).expect("in memory");
-        self.put(dead, Merged { documents: built.documents, total_dl: built.total_dl, ids, postings, terms }, rows);
+        let (documents, total_dl) = (built.documents, built.total_dl);
+        self.put(dead, Merged { documents, total_dl, ids, keys, postings, terms }, rows);
     }
 
     fn insert(&mut self, documents: Vec<Document>) {
@@ -116,12 +121,17 @@ impl Store {
                 matches = true;
             }
             if matches && allow.is_none_or(|a| a.binary_search(entry).is_ok()) {
-                scored.push((*entry, score));
+                scored.push((key(*entry), score));
             }
         }
         scored.sort_by(|a: &(i64, f64), b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         scored.into_iter().take(k).map(|(e, s)| (e, s.to_bits())).collect()
     }
+}
+
+/// The key of an entry: sometimes it is near, sometimes far, and its order is another.
+fn key(entry: i64) -> i64 {
+    if entry % 7 < 5 { entry + 1_000_000 } else { 500_000 - entry }
 }
 
 fn document(random: &mut Random, vocabulary: u32) -> Document {

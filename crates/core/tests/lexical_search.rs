@@ -127,6 +127,7 @@ fn an_interrupt_ends_the_search() {
     let segment = maxscore::Segment {
         lists: vec![Some(maxscore::List { directory: &list.directory, pages: list })],
         ids: &part.ids,
+        keys: None,
         dead: None,
         allow: None,
     };

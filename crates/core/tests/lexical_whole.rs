@@ -11,6 +11,7 @@ use rag_core::lexical::bm25::Statistics;
 use rag_core::lexical::cache::Cache;
 use rag_core::lexical::compaction::{self, FAN, Merged, Plan};
 use rag_core::lexical::index::Part;
+use rag_core::lexical::keys::Keys;
 use rag_core::lexical::maxscore::{Query, QueryTerm};
 use rag_core::lexical::ordinals::Ids;
 use rag_core::lexical::segment::Builder;
@@ -55,6 +56,7 @@ impl Store {
             documents: merged.documents,
             total_dl: merged.total_dl,
             ids,
+            keys: Rc::new(merged.keys),
             rows,
         });
         self.next += 1;
@@ -83,7 +85,8 @@ impl Store {
         }
         let terms = writer.finish(&mut rows).expect("in memory");
         if built.documents > 0 {
-            self.put(dead, Merged { documents: built.documents, total_dl: built.total_dl, ids, postings, terms }, rows);
+            let (documents, total_dl, keys) = (built.documents, built.total_dl, Keys::default());
+            self.put(dead, Merged { documents, total_dl, ids, keys, postings, terms }, rows);
         }
     }
 
@@ -167,7 +170,7 @@ fn passage(random: &mut Random, documents: u64, vocabulary: u32) -> Passage {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
     fn any_pieces_are_searched_as_whole_documents(seed: u64, large: bool, cache in prop_oneof![Just(0usize), Just(1 << 20)]) {

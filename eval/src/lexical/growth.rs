@@ -94,7 +94,7 @@ pub fn measure(connect: &dyn Fn() -> Result<Client>, request: &Growth) -> Result
 
 fn row(connect: &dyn Fn() -> Result<Client>, chunks: u64, queries: usize) -> Result<String> {
     let mut client = connect()?;
-    load(&mut client, chunks)?;
+    load(&mut client, chunks, &|_| None)?;
     let failed = |e: postgres::Error| db::sql("could not measure", &e);
     let lsn = || -> Result<i64> {
         let sql = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint";
@@ -129,18 +129,20 @@ fn row(connect: &dyn Fn() -> Result<Client>, chunks: u64, queries: usize) -> Res
     Ok(out)
 }
 
-/// The queries in a new session, twice: what it has not read yet, and what it has kept.
-fn times(connect: &dyn Fn() -> Result<Client>, chunks: u64, queries: usize) -> Result<(Latency, Latency)> {
-    let mut client = connect()?;
+/// Queries of two to six words of a chunk.
+pub fn queries(chunks: u64, count: usize) -> Vec<String> {
     let mut random = Random(7);
-    let texts: Vec<String> = (0..queries)
-        .map(|at| {
-            let words: Vec<u32> = chunk(random.next() % chunks, chunks).into_keys().collect();
-            let wanted = 2 + at % 5;
-            let text = (0..wanted).map(|_| format!("w{} ", words[(random.next() % words.len() as u64) as usize]));
-            text.collect()
-        })
-        .collect();
+    let query = |at: usize| {
+        let words: Vec<u32> = chunk(random.next() % chunks, chunks).into_keys().collect();
+        (0..2 + at % 5).map(|_| format!("w{} ", words[(random.next() % words.len() as u64) as usize])).collect()
+    };
+    (0..count).map(query).collect()
+}
+
+/// The queries in a new session, twice: what it has not read yet, and what it has kept.
+fn times(connect: &dyn Fn() -> Result<Client>, chunks: u64, count: usize) -> Result<(Latency, Latency)> {
+    let mut client = connect()?;
+    let texts = queries(chunks, count);
     let mut pass = || -> Result<Latency> {
         let mut times = Latency::default();
         for text in &texts {
@@ -153,16 +155,17 @@ fn times(connect: &dyn Fn() -> Result<Client>, chunks: u64, queries: usize) -> R
     Ok((pass()?, pass()?))
 }
 
-fn load(client: &mut Client, chunks: u64) -> Result<()> {
+/// Loads so many chunks, each with the label it is given, and its number as its line.
+pub fn load(client: &mut Client, chunks: u64, label: &dyn Fn(u64) -> Option<String>) -> Result<()> {
     let failed = |e: postgres::Error| db::sql("could not load the corpus", &e);
-    let (collection, source, document) = super::empty(client)?;
+    let (collection, source, document) = super::empty(client, chunks)?;
     // GIN over it would take longer than all else and is not measured here.
     super::apart(client, &["DROP INDEX IF EXISTS rag.chunk_tsv", "VACUUM rag.chunk"])?;
     let mut number = 0;
     while number < chunks {
         let sql =
             "COPY rag.chunk (chunk_key, document_id, ordinal, content, content_sha256, token_count, collection_id,
-                                   source_id, tsv, dl) FROM STDIN";
+                                   source_id, tsv, dl, line_start, line_end, acl) FROM STDIN";
         let mut rows = client.copy_in(sql).map_err(failed)?;
         for _ in 0..BATCH.min(chunks - number) {
             let words = chunk(number, chunks);
@@ -173,10 +176,12 @@ fn load(client: &mut Client, chunks: u64) -> Result<()> {
                 position += tf;
                 let _ = write!(tsv, "w{word}:{} ", positions.join(","));
             }
+            let (document, hash) = (document + (number / super::PASSAGES) as i64, "00".repeat(32));
+            let acl = label(number).unwrap_or_else(|| "\\N".to_owned());
             writeln!(
                 rows,
-                "00000000-0000-0000-0000-{number:012x}\t{document}\t{number}\tx\t\\\\x{}\t0\t{collection}\t{source}\t{tsv}\t{length}",
-                "00".repeat(32)
+                "00000000-0000-0000-0000-{number:012x}\t{document}\t{number}\tx\t\\\\x{hash}\t0\t{collection}\t{source}\t{tsv}\t\
+                 {length}\t{number}\t{number}\t{acl}"
             )
             .map_err(|e| Error::io("corpus", &e))?;
             number += 1;

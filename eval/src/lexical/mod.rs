@@ -4,9 +4,11 @@
 //!
 //! Owns the rows it measures on: chunks written by plain SQL, without an engine and without vectors, so that a hundred
 //! thousand are there in seconds and the triggers that index them do what they do in a sync. [`rival`] compares with
-//! PostgreSQL's own full text search on a judged corpus, [`growth`] shows what an invented one of any size costs.
+//! PostgreSQL's own full text search on a judged corpus, [`growth`] shows what an invented one of any size costs, [`rights`] what labels and
+//! filters do.
 
 pub mod growth;
+pub mod rights;
 pub mod rival;
 
 use crate::db;
@@ -20,8 +22,12 @@ pub const NAME: &str = "lexical";
 pub const SEARCH: &str =
     "SELECT count(*) FROM rag.search($1, 1, collection => 'lexical', mode => 'bm25', candidate_k => 100)";
 
-/// The collection, its source and one document, with nothing in it. Returns the keys of all three.
-pub fn empty(client: &mut Client) -> Result<(i64, i64, i64)> {
+/// Passages of a document.
+pub const PASSAGES: u64 = 20;
+
+/// The collection, its source and documents for so many passages, with nothing in them. Returns the keys of the first two and
+/// of the first document; the others follow it.
+pub fn empty(client: &mut Client, passages: u64) -> Result<(i64, i64, i64)> {
     let failed = |e: postgres::Error| db::sql("could not make the collection", &e);
     client
         .batch_execute(
@@ -47,9 +53,10 @@ pub fn empty(client: &mut Client) -> Result<(i64, i64, i64)> {
         .get(0);
     let document: i64 = client
         .query_one(
-            "INSERT INTO rag.document (source_id, uri, media_type, content_sha256, options_sha256, parser_version)
-             VALUES ($1, 'all', 'text/plain', sha256(''), sha256(''), '0') RETURNING id",
-            &[&source],
+            "WITH new AS (INSERT INTO rag.document (source_id, uri, media_type, content_sha256, options_sha256, parser_version)
+                          SELECT $1, g::text, 'text/plain', sha256(''), sha256(''), '0' FROM generate_series(0, $2) g RETURNING id)
+             SELECT min(id) FROM new",
+            &[&source, &((passages / PASSAGES) as i64)],
         )
         .map_err(failed)?
         .get(0);

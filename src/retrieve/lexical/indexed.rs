@@ -2,10 +2,10 @@
 
 //! The best chunks by the index.
 //!
-//! The index holds entries, not chunks: what it finds is joined to `rag.chunk` with the caller's rights before it counts
-//! for anything. Without a filter that loses nothing, because the segments are those of the caller's labels. With one, the
-//! best are looked at first, and if too few of them are eligible, either what is eligible is few and is found first, or
-//! it is many and the search goes deeper; so a search ends with as many as there are.
+//! The segments are those of the caller's labels, and a snapshot sees a segment exactly when it sees the chunks in it, so
+//! what the index finds without a filter is the answer, and `rag.chunk` is not looked at. With a filter, the best are looked
+//! at first, and if too few of them are eligible, either what is eligible is few and is found first, or it is many and the
+//! search goes deeper; so a search ends with as many as there are.
 
 use super::{Ranked, Terms};
 use crate::retrieve::filter;
@@ -16,7 +16,7 @@ use pgrx::check_for_interrupts;
 use rag_core::Result;
 use rag_core::lexical::topk::Hit;
 use rag_core::query::Request;
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 /// So many eligible chunks are found before the search rather than after it.
 const SELECTIVE: i64 = 20_000;
@@ -90,27 +90,20 @@ pub fn labels() -> Result<Option<Labels>> {
     }
 }
 
-/// The hits that are eligible, as chunks, in their order.
+/// The hits that are eligible, in their order.
 fn eligible(collection: &Collection, request: &Request, hits: &[Hit]) -> Result<Vec<(i64, f64)>> {
-    if hits.is_empty() {
-        return Ok(Vec::new());
+    if hits.is_empty() || request.filter.is_empty() {
+        return Ok(hits.iter().map(|h| (h.id, h.score)).collect());
     }
-    let entries: Vec<i64> = hits.iter().map(|h| h.id).collect();
-    let mut args = vec![collection.id.into(), entries.into()];
-    // No policy but those of the labels is active here, so a chunk is visible by itself.
-    let filtered = match request.filter.is_empty() {
-        true => None,
-        false => Some(filter::compile(&request.filter, &mut args)?),
-    };
-    let (joins, condition) = filtered.as_ref().map_or(("", "true"), |f| (f.joins, f.sql.as_str()));
+    let keys: Vec<i64> = hits.iter().map(|h| h.id).collect();
+    let mut args = vec![collection.id.into(), keys.into()];
+    let condition = filter::compile(&request.filter, &mut args)?;
     let sql = format!(
-        "SELECT c.entry, c.id FROM rag.chunk c{joins}
-          WHERE c.entry = ANY($2) AND c.collection_id = $1 AND c.current AND {condition}"
+        "SELECT c.id FROM rag.chunk c{} WHERE c.id = ANY($2) AND c.collection_id = $1 AND c.current AND {}",
+        condition.joins, condition.sql
     );
-    let read = || spi::select(&sql, &args, |row| Ok((row.get(1)?, row.get(2)?)));
-    let chunks = if filtered.is_none() { spi::by_keys(read)? } else { spi::by_values(read)? };
-    let chunks: HashMap<i64, i64> = chunks.into_iter().collect();
-    Ok(hits.iter().filter_map(|h| Some((*chunks.get(&h.id)?, h.score))).collect())
+    let eligible: HashSet<i64> = spi::by_values(|| spi::select(&sql, &args, |row| row.get(1)))?.into_iter().collect();
+    Ok(hits.iter().filter(|h| eligible.contains(&h.id)).map(|h| (h.id, h.score)).collect())
 }
 
 /// The entries of all eligible chunks, if they are few.

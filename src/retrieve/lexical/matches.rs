@@ -14,33 +14,27 @@ use rag_core::Result;
 use rag_core::lexical::bm25::{Scorer, Statistics};
 use rag_core::lexical::tsquery;
 use rag_core::query::Request;
-use std::collections::HashMap;
 
 /// The best `limit` chunks, and the counts behind their scores.
 pub fn search(collection: &Collection, request: &Request, terms: &Terms, limit: usize) -> Result<Ranked> {
     let mut scorer = Scorer::new(&terms.names);
-    let mut ids: HashMap<i64, i64> = HashMap::new();
     if let Some(any) = tsquery::any_of(&terms.names) {
         let mut args = vec![collection.id.into(), any.into()];
         let condition = filter::compile(&request.filter, &mut args)?;
         let sql = format!(
-            "SELECT c.entry, c.dl, pg_catalog.tsvectorsend(c.tsv), coalesce({}, false), c.id
+            "SELECT c.id, c.dl, pg_catalog.tsvectorsend(c.tsv), coalesce({}, false)
                FROM rag.chunk c{}
               WHERE c.collection_id = $1 AND c.current AND c.tsv @@ $2::tsquery",
             condition.sql, condition.joins
         );
         spi::each(&sql, &args, |row| {
-            let (entry, eligible) = (row.get(1)?, row.get(4)?);
-            if eligible {
-                ids.insert(entry, row.get(5)?);
-            }
-            scorer.add(entry, row.get::<i32>(2)?.unsigned_abs(), row.get(3)?, eligible)
+            scorer.add(row.get(1)?, row.get::<i32>(2)?.unsigned_abs(), row.get(3)?, row.get(4)?)
         })?;
     }
     let population = statistics(collection)?;
     let query = terms.query(scorer.dfs(), population, limit);
     let scored = scorer.finish(population, &terms.weights).into_iter().take(limit);
-    Ok((scored.filter_map(|s| Some((*ids.get(&s.id)?, s.score))).collect(), query))
+    Ok((scored.map(|s| (s.id, s.score)).collect(), query))
 }
 
 fn statistics(collection: &Collection) -> Result<Statistics> {

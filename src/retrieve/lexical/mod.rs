@@ -5,7 +5,7 @@
 //! Owns the choice between two ways to the same result. [`indexed`] walks the segments of the index, whose counts are those
 //! of the labels the caller has. [`matches`] reads the forward data of every match; it is linear in their number, and takes
 //! over where the index has no answer: it was never made, or policies of the administrator's own decide what is seen, so
-//! that nobody knows the counts without counting. Both rank by score, and equal scores by entry. [`documents`] scores whole
+//! that nobody knows the counts without counting. Both rank by score, and equal scores by key. [`documents`] scores whole
 //! documents, in the same two ways.
 
 mod documents;

@@ -12,6 +12,7 @@ use super::sink::{Place, TableSink};
 use crate::am::{self, Columns, Side};
 use pgrx::trigger_support::PgTrigger;
 use rag_core::lexical::compaction::{FAN, Merged};
+use rag_core::lexical::keys::Keys;
 use rag_core::lexical::ordinals::Ids;
 use rag_core::lexical::segment::Builder;
 use rag_core::lexical::shelf::Writer;
@@ -34,6 +35,8 @@ const MANY: usize = 64;
 pub struct Forward {
     /// Its entry.
     pub entry: i64,
+    /// The key of the chunk.
+    pub key: i64,
     /// Its document.
     pub document_id: i64,
     /// Its length in lexemes.
@@ -100,12 +103,13 @@ impl Batch {
 
 /// Writes one segment of passages in the order of their entries.
 fn of_passages(place: &Place, dead: bool, passages: &[Forward]) -> Result<()> {
-    let (mut ids, mut builder) = (Ids::default(), Builder::<String>::default());
+    let (mut ids, mut keys, mut builder) = (Ids::default(), Keys::default(), Builder::<String>::default());
     for passage in passages {
         builder.begin(ids.push(passage.entry)?, passage.dl)?;
+        keys.push(passage.entry, passage.key);
         each_term(passage, |term, tf| builder.term(term, tf))?;
     }
-    write(place, dead, ids, builder)
+    write(place, dead, (ids, keys), builder)
 }
 
 /// Writes one segment of the documents of passages, which come in the order of these.
@@ -134,7 +138,7 @@ fn of_documents(place: &Place, dead: bool, passages: &[Forward]) -> Result<()> {
             builder.term(&term, tf)?;
         }
     }
-    write(place, dead, ids, builder)
+    write(place, dead, (ids, Keys::default()), builder)
 }
 
 fn too_long() -> Error {
@@ -152,7 +156,7 @@ fn each_term(passage: &Forward, mut each: impl FnMut(&str, u32) -> Result<()>) -
     outcome
 }
 
-fn write(place: &Place, dead: bool, ids: Ids, builder: Builder<String>) -> Result<()> {
+fn write(place: &Place, dead: bool, (ids, keys): (Ids, Keys), builder: Builder<String>) -> Result<()> {
     let postings = builder.postings();
     let built = builder.finish();
     let (mut sink, mut writer) = (TableSink::new()?, Writer::default());
@@ -160,7 +164,8 @@ fn write(place: &Place, dead: bool, ids: Ids, builder: Builder<String>) -> Resul
         writer.add(&term, list, &mut sink)?;
     }
     let terms = writer.finish(&mut sink)?;
-    sink.finish(place, dead, &Merged { documents: built.documents, total_dl: built.total_dl, ids, postings, terms })
+    let (documents, total_dl) = (built.documents, built.total_dl);
+    sink.finish(place, dead, &Merged { documents, total_dl, ids, keys, postings, terms })
 }
 
 /// Writes what the statement of a trigger changed; says whether there is something to merge now, if somebody `asks`.
@@ -171,7 +176,7 @@ pub fn statement(trigger: &PgTrigger<'_>, asks: bool) -> Result<bool> {
         return Err(Error::new(Kind::Forbidden, "this trigger belongs to the tables of pg_rag"));
     }
     let columns =
-        Columns::new(trigger, &[c"entry", c"current", c"collection_id", c"acl", c"dl", c"tsv", c"document_id"])?;
+        Columns::new(trigger, &[c"entry", c"current", c"collection_id", c"acl", c"dl", c"tsv", c"document_id", c"id"])?;
     // An entry on both sides is of a row whose terms did not change.
     let mut counts: BTreeMap<i64, u64> = BTreeMap::new();
     let mut entries = |side: Side| -> Result<HashSet<i64>> {
@@ -215,8 +220,8 @@ fn written(trigger: &PgTrigger<'_>, side: Side, columns: &Columns, other: &HashS
         if !row.get::<bool>(1)? || other.contains(&entry) {
             return Ok(());
         }
-        let forward =
-            Forward { entry, document_id: row.get(6)?, dl: row.get::<i32>(4)?.unsigned_abs(), wire: row.tsvector(5)? };
+        let (dl, wire) = (row.get::<i32>(4)?.unsigned_abs(), row.tsvector(5)?);
+        let forward = Forward { entry, key: row.get(7)?, document_id: row.get(6)?, dl, wire };
         batch.add(row.get(2)?, row.optional(3), forward)
     })?;
     batch.finish()

@@ -134,12 +134,12 @@ pub fn reindex(collection_id: i64) -> Result<i64> {
     remove(spi::select(old, &[collection_id.into()], |row| row.get(1))?)?;
     let mut batch = Batch::new(false);
     let mut count = 0;
-    let sql = "SELECT c.entry, c.dl, pg_catalog.tsvectorsend(c.tsv), c.acl, c.document_id FROM rag.chunk c
+    let sql = "SELECT c.entry, c.dl, pg_catalog.tsvectorsend(c.tsv), c.acl, c.document_id, c.id FROM rag.chunk c
                 WHERE c.collection_id = $1 AND c.current";
     spi::each(sql, &[collection_id.into()], |row| {
         count += 1;
         let dl = row.get::<i32>(2)?.unsigned_abs();
-        let passage = Forward { entry: row.get(1)?, document_id: row.get(5)?, dl, wire: row.get(3)? };
+        let passage = Forward { entry: row.get(1)?, key: row.get(6)?, document_id: row.get(5)?, dl, wire: row.get(3)? };
         batch.add(collection_id, row.optional(4)?, passage)
     })?;
     batch.finish()?;

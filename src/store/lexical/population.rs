@@ -14,6 +14,7 @@ use crate::spi;
 use rag_core::Result;
 use rag_core::lexical::cache::Cache;
 use rag_core::lexical::index::{Index, Part};
+use rag_core::lexical::keys::Keys;
 use rag_core::lexical::ordinals::Ids;
 use rag_core::lexical::shelf::{MemoryRows, Rows, Shelf};
 use rag_core::lexical::whole::Documents;
@@ -155,19 +156,25 @@ fn store(memory: usize) -> Result<Rc<Store>> {
 }
 
 fn part(id: i64, row: &Tuple) -> Result<Part> {
-    let rows: Rc<dyn Rows> = match row.optional::<Vec<u8>>(12) {
+    let rows: Rc<dyn Rows> = match row.optional::<Vec<u8>>(13) {
         None => Rc::new(TableRows(id)),
         Some(bytes) => {
             let shelf = Rc::new(Shelf::alone(bytes)?);
             Rc::new(MemoryRows { shelves: vec![shelf], lists: Vec::new() })
         }
     };
+    let ids = Ids::decode(&row.get::<Vec<u8>>(11)?)?;
+    let keys = match row.optional::<Vec<u8>>(12) {
+        None => Keys::default(),
+        Some(bytes) => Keys::decode(&bytes, ids.len())?,
+    };
     Ok(Part {
         id,
         dead: row.get(5)?,
         documents: row.get::<i64>(6)?.unsigned_abs(),
         total_dl: row.get::<i64>(7)?.unsigned_abs(),
-        ids: Rc::new(Ids::decode(&row.get::<Vec<u8>>(11)?)?),
+        ids: Rc::new(ids),
+        keys: Rc::new(keys),
         rows,
     })
 }

@@ -84,8 +84,8 @@ impl TableSink {
         };
         self.flush()?;
         let sql = "INSERT INTO rag.lex_segment
-                          (id, collection_id, unit, acl, dead, documents, total_dl, postings, terms, bytes, ids, shelf)
-                   OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+                          (id, collection_id, unit, acl, dead, documents, total_dl, postings, terms, bytes, ids, keys, shelf)
+                   OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
         let args = [
             self.id.into(),
             place.collection_id.into(),
@@ -98,6 +98,7 @@ impl TableSink {
             (segment.terms as i64).into(),
             (self.bytes as i64).into(),
             segment.ids.encode().into(),
+            segment.keys.encode().into(),
             only.into(),
         ];
         spi::execute(sql, &args).map(|_| ())

@@ -19,8 +19,6 @@ pub const WORDS: u64 = 14;
 pub struct Passage {
     /// Key of the chunk.
     pub id: i64,
-    /// Its entry.
-    pub entry: i64,
     /// Key of its document.
     pub document: i64,
     /// Its length in lexemes.
@@ -31,14 +29,13 @@ pub struct Passage {
 
 /// The passages of a collection that the session sees now, with the rights it has.
 pub fn passages(client: &mut impl GenericClient, collection: &str) -> TestResult<Vec<Passage>> {
-    let sql = "SELECT k.id, k.entry, k.document_id, k.dl, k.tsv::text FROM rag.chunk k
+    let sql = "SELECT k.id, k.document_id, k.dl, k.tsv::text FROM rag.chunk k
                 WHERE k.current AND k.collection_id = (SELECT c.id FROM rag.collection c WHERE c.name = $1)";
     let row = |row: &postgres::Row| Passage {
         id: row.get(0),
-        entry: row.get(1),
-        document: row.get(2),
-        dl: row.get(3),
-        tfs: lexemes(row.get::<_, &str>(4)),
+        document: row.get(1),
+        dl: row.get(2),
+        tfs: lexemes(row.get::<_, &str>(3)),
     };
     Ok(client.query(sql, &[&collection])?.iter().map(row).collect())
 }
@@ -59,7 +56,6 @@ pub struct Scored {
     pub id: i64,
     /// What the formula gives.
     pub score: f64,
-    entry: i64,
     evidence: (i32, Vec<Option<u32>>),
 }
 
@@ -85,10 +81,10 @@ pub fn scored(all: &[Passage], eligible: impl Fn(&Passage) -> bool, query: &[Str
         let tfs: Vec<Option<u32>> = terms.iter().map(|term| p.tfs.get(term).copied()).collect();
         let score = tfs.iter().zip(&idfs).map(|(tf, idf)| part(p, tf, idf)).sum();
         let matches = tfs.iter().any(Option::is_some);
-        matches.then_some(Scored { id: p.id, score, entry: p.entry, evidence: (p.dl, tfs) })
+        matches.then_some(Scored { id: p.id, score, evidence: (p.dl, tfs) })
     };
     let mut scored: Vec<Scored> = all.iter().filter(|p| eligible(p)).filter_map(one).collect();
-    scored.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.entry.cmp(&b.entry)));
+    scored.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
     scored
 }
 
@@ -106,7 +102,7 @@ pub fn search(
     Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
 }
 
-/// Fails unless `found` are the best `k` of all that match, with their scores, and equal ones by entry.
+/// Fails unless `found` are the best `k` of all that match, with their scores, and equal ones by key.
 pub fn same(found: &[(i64, f64)], expected: &[Scored], k: usize) -> TestResult {
     let places: HashMap<i64, &Scored> = expected.iter().map(|s| (s.id, s)).collect();
     let wrong = |what: &str| {
@@ -135,10 +131,10 @@ pub fn same(found: &[(i64, f64)], expected: &[Scored], k: usize) -> TestResult {
     }
 }
 
-/// By score; of equal evidence by entry. Other evidence can give the same score but for the last bits, either way round.
+/// By score; of equal evidence by key. Other evidence can give the same score but for the last bits, either way round.
 fn may_precede(first: &Scored, second: &Scored) -> bool {
     match first.evidence == second.evidence {
-        true => first.entry < second.entry,
+        true => first.id < second.id,
         false => first.score > second.score - 1e-11,
     }
 }
@@ -152,12 +148,12 @@ pub fn check(client: &mut impl GenericClient, collection: &str, query: &[String]
         .map_err(|e| Failure::new(format!("{query:?} in {collection}, {} passages: {e}", all.len())))
 }
 
-/// Documents, each the sum of its passages, under the key of their first one.
+/// Documents, each the sum of its passages.
 fn whole(all: &[Passage]) -> Vec<Passage> {
     let mut documents: BTreeMap<i64, Passage> = BTreeMap::new();
     for passage in all {
         match documents.entry(passage.document) {
-            Entry::Vacant(new) => _ = new.insert(Passage { entry: passage.document, ..passage.clone() }),
+            Entry::Vacant(new) => _ = new.insert(Passage { id: passage.document, ..passage.clone() }),
             Entry::Occupied(mut sum) => {
                 let sum = sum.get_mut();
                 sum.dl += passage.dl;
@@ -180,7 +176,7 @@ fn same_documents(
     let sql = "SELECT chunk_id, bm25_rank, fused_score FROM rag.search($1, $2, collection => $3, mode => 'bm25',
                                                           settings => '{\"document_weight\": 1, \"rrf_k\": 60}')";
     let documents: HashMap<i64, i64> = all.iter().map(|p| (p.id, p.document)).collect();
-    let scores: HashMap<i64, Scored> = scored(&whole(all), |_| true, query).into_iter().map(|s| (s.entry, s)).collect();
+    let scores: HashMap<i64, Scored> = scored(&whole(all), |_| true, query).into_iter().map(|s| (s.id, s)).collect();
     let mut ranks: BTreeMap<i64, i64> = BTreeMap::new();
     for row in client.query(sql, &[&query.join(" "), &(k as i32), &collection])? {
         let (id, rank, fused): (i64, i32, f64) = (row.get(0), row.get(1), row.get(2));

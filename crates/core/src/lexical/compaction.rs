@@ -10,6 +10,7 @@
 
 use super::cache::Cache;
 use super::index::{Index, OpenList, Part};
+use super::keys::Keys;
 use super::ordinals::{Ids, OrdinalSet};
 use super::postings::Directory;
 use super::segment::{self, OldList, Pieces, Renumbering};
@@ -105,6 +106,8 @@ pub struct Merged {
     pub total_dl: u64,
     /// Their entries.
     pub ids: Ids,
+    /// Their keys.
+    pub keys: Keys,
     /// Its postings.
     pub postings: u64,
     /// Its distinct terms.
@@ -186,7 +189,9 @@ pub(super) fn merge_lists(
         }
     }
     let terms = writer.finish(sink)?;
+    let keys: Vec<&Keys> = parts.iter().map(|part| &*part.keys).collect();
     Ok(Some(Merged {
+        keys: renumbering.keys(&keys),
         documents: u64::from(renumbering.ids.len()),
         total_dl: lengths.into_iter().map(u64::from).sum(),
         ids: renumbering.ids,

@@ -9,11 +9,12 @@
 //! what: a population is made of segments of one label or of several, whose counts add up.
 //!
 //! The number by which a document is known here is its *entry*: it is new whenever its terms are, so that a dead document
-//! and its living successor differ.
+//! and its living successor differ. Outside it is known by its key ([`super::keys`]).
 
 use super::bm25::Statistics;
 use super::cache::{Cache, Key, Value};
 use super::expand::Vocabulary;
+use super::keys::Keys;
 use super::maxscore::{self, List, Query, Segment};
 use super::ordinals::{Ids, OrdinalSet};
 use super::postings::{Block, Directory, Page, Pages};
@@ -40,6 +41,8 @@ pub struct Part {
     pub total_dl: u64,
     /// Their entries.
     pub ids: Rc<Ids>,
+    /// Their keys.
+    pub keys: Rc<Keys>,
     /// Where its lists are.
     pub rows: Rc<dyn Rows>,
 }
@@ -147,7 +150,7 @@ impl Opened<'_> {
         (0..self.dfs.len()).map(|term| self.lists.iter().map(|of| df(of, term)).sum()).collect()
     }
 
-    /// The best hits, best first; equal scores by entry, lowest first. `allow` are the only entries that may be hits.
+    /// The best hits, best first; equal scores by key, lowest first. `allow` are the only entries that may be hits.
     pub fn search(
         &self,
         query: &Query,
@@ -167,6 +170,7 @@ impl Opened<'_> {
                 })
                 .collect(),
             ids: &self.index.live[at].ids,
+            keys: Some(&self.index.live[at].keys),
             dead: Some(&self.index.gone[at]).filter(|g| !g.is_empty()),
             allow: allows[at].as_ref(),
         };

@@ -21,6 +21,7 @@ mod segment;
 
 use crate::error::{Error, Result};
 use crate::lexical::bm25::{self, Saturation, Statistics};
+use crate::lexical::keys::Keys;
 use crate::lexical::ordinals::{Ids, OrdinalSet};
 use crate::lexical::postings::{Directory, Pages};
 use crate::lexical::topk::{Hit, TopK};
@@ -69,6 +70,8 @@ pub struct Segment<'a> {
     pub lists: Vec<Option<List<'a>>>,
     /// The ids of its documents.
     pub ids: &'a Ids,
+    /// The keys by which they are hits; `None` where these are their ids.
+    pub keys: Option<&'a Keys>,
     /// Documents that were deleted since.
     pub dead: Option<&'a OrdinalSet>,
     /// The only documents that may be hits; `None` for all.
@@ -110,7 +113,7 @@ impl Weights {
     }
 }
 
-/// The best hits, best first; equal scores by id, lowest first.
+/// The best hits, best first; equal scores by key, lowest first.
 ///
 /// `interrupt` is called often enough to notice a cancelled statement in a millisecond; its error ends the search.
 pub fn search(query: &Query, segments: &[Segment<'_>], interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Vec<Hit>> {

@@ -18,6 +18,7 @@ pub mod compaction;
 pub mod expand;
 pub mod explain;
 pub mod index;
+pub mod keys;
 pub mod maxscore;
 pub mod ordinals;
 pub mod postings;

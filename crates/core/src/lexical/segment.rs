@@ -7,6 +7,7 @@
 //! come in, and a merge holds one term's lists at a time, so the caller streams them from one table into another.
 
 use crate::error::{Error, Result};
+use crate::lexical::keys::Keys;
 use crate::lexical::ordinals::{Ids, OrdinalSet};
 use crate::lexical::postings::{Cursor, Directory, END, EncodedList, ListBuilder, Pages, Posting};
 use crate::lexical::varint::corrupt;
@@ -138,6 +139,21 @@ impl Renumbering {
                 new[at][ordinal as usize] = number;
             }
         }
+    }
+
+    /// The keys of the merged segment, from those of the old ones.
+    pub fn keys(&self, old: &[&Keys]) -> Keys {
+        let mut places = vec![(0, 0); self.ids.len() as usize];
+        for (segment, new) in self.new.iter().enumerate() {
+            for (ordinal, new) in (0u32..).zip(new).filter(|(_, new)| **new != END) {
+                places[*new as usize] = (segment, ordinal);
+            }
+        }
+        let mut keys = Keys::default();
+        for (id, (segment, ordinal)) in self.ids.iter().zip(places) {
+            keys.push(id, old.get(segment).map_or(id, |old| old.key(ordinal, id)));
+        }
+        keys
     }
 
     /// The new ordinal of document `ordinal` of old segment `segment`; `None` for the dead.

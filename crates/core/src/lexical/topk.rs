@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 /// One result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
-    /// The chunk's id.
+    /// The key of the chunk or document.
     pub id: i64,
     /// Its BM25 score.
     pub score: f64,

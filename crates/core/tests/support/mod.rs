@@ -144,6 +144,7 @@ impl Population {
                     .map(|(t, _)| part.lists.get(t).map(|l| List { directory: &l.directory, pages: l }))
                     .collect(),
                 ids: &part.ids,
+                keys: None,
                 dead: Some(&part.dead),
                 allow: allow.as_ref(),
             })

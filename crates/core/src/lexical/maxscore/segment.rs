@@ -311,7 +311,8 @@ impl Walk<'_, '_> {
         // Every part is above zero, so a document without any has no term.
         let score = self.parts.iter().fold(0.0, |sum, part| sum + part);
         if score > 0.0 && score >= self.top.threshold() {
-            let id = self.segment.ids.id(ordinal).ok_or_else(|| corrupt("a posting has no document"))?;
+            let entry = self.segment.ids.id(ordinal).ok_or_else(|| corrupt("a posting has no document"))?;
+            let id = self.segment.keys.map_or(entry, |keys| keys.key(ordinal, entry));
             self.top.push(Hit { id, score });
         }
         Ok(())
