@@ -92,6 +92,9 @@ fn search(
         let hint = "Give the source another with rag.alter_source (option text_search_config), then sync it.";
         error::warn(message, Some(hint));
     }
+    for word in &outcome.bounded {
+        error::notice(format!("not all terms that \"{word}\" stands for were used"));
+    }
     let degraded = outcome.degraded;
     TableIterator::new(outcome.evidence.into_iter().map(move |e| {
         (
