@@ -174,6 +174,7 @@ SELECT * FROM rag.search('some "..." words', collection => 'opts', settings => '
 SELECT count(*) > 0 AS punctuation FROM rag.search('some "exact words', collection => 'opts', mode => 'bm25');
 
 SELECT rag.drop_source('inline/opts');
+SELECT rag.compact('opts') > 0 AS merged;
 SELECT rag.drop_collection('opts');
 DELETE FROM rag.acl WHERE role LIKE 'rag_options%';
 DROP OWNED BY rag_options_reader, rag_options_member;
