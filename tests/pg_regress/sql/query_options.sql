@@ -157,7 +157,7 @@ SET ROLE rag_options_reader;
 SELECT s.uri FROM rag.search('retr', 100, collection => 'opts', mode => 'bm25', settings => '{"prefix": true}') s;
 RESET ROLE;
 ROLLBACK;
-SELECT count(*) FROM rag.search('fusion ' || repeat('a', 70), collection => 'opts', mode => 'bm25', settings => '{"fuzzy": 2}');
+SELECT count(*) FROM rag.search('fusion ' || repeat('a', 70) || ' ' || repeat('b', 70), collection => 'opts', mode => 'bm25', settings => '{"fuzzy": 2}');
 
 -- A profile may have them, and they are checked.
 INSERT INTO rag.profile (name, settings) VALUES ('typing', '{"prefix": true, "fuzzy": 1, "mode": "bm25"}');
