@@ -25,6 +25,13 @@ COMMENT ON COLUMN rag.document.acl IS 'label needed to see it, copied from the s
 COMMENT ON COLUMN rag.chunk.acl IS 'label needed to see it, copied from the document';
 COMMENT ON COLUMN rag.chunk_embedding.acl IS 'label needed to see it, copied from the chunk';
 
+-- The configuration that a document was read by; until now that of its source.
+ALTER TABLE rag.document ADD COLUMN text_search_config text;
+UPDATE rag.document d SET text_search_config = s.text_search_config FROM rag.source s WHERE s.id = d.source_id;
+CREATE INDEX document_text_search_config ON rag.document (source_id, text_search_config) WHERE current;
+COMMENT ON COLUMN rag.source.text_search_config IS 'schema-qualified text search configuration of the BM25 leg, or auto: that of each document''s language';
+COMMENT ON COLUMN rag.document.text_search_config IS 'schema-qualified text search configuration that its chunks were read by; null: that of its source';
+
 -- What a sync saw and what the source had after it.
 ALTER TABLE rag.sync ADD COLUMN seen bigint, ADD COLUMN documents bigint, ADD COLUMN chunks bigint, ADD COLUMN symbols bigint;
 COMMENT ON COLUMN rag.sync.seen IS 'files, members of archives or records that were looked at, documents or not; null until all are listed';
@@ -413,6 +420,15 @@ SELECT c.name AS collection, u.unit,
 COMMENT ON VIEW rag.lexical_status IS
     'per collection and unit: the index of the BM25 leg; where its state is missing, every match is read until rag.reindex_lexical has run; of whole documents, each piece that was written or deleted on its own counts until it is merged';
 
+CREATE OR REPLACE VIEW rag.documents WITH (security_invoker = true) AS
+SELECT d.id, s.name AS source, c.name AS collection, d.uri, d.external_id, d.title, d.media_type, d.language,
+       d.project, d.repository, d.path, d.ref, d.commit, d.etag, d.published_at, d.fetched_at, d.parser_version,
+       d.role, d.metadata, d.current, pg_catalog.encode(d.content_sha256, 'hex') AS content_sha256, d.repaired_bytes,
+       (SELECT pg_catalog.count(*) FROM rag.chunk k WHERE k.document_id = d.id) AS chunks, d.text_search_config
+  FROM rag.document d
+  JOIN rag.source s ON s.id = d.source_id
+  JOIN rag.collection c ON c.id = s.collection_id;
+
 CREATE OR REPLACE VIEW rag.status WITH (security_invoker = true) AS
 SELECT s.name AS source, y.status, y.started, y.finished, y.new, y.modified, y.unchanged, y.deleted, y.failed,
        y.error, k.chunks, k.truncated, k.chunks - k.embedded AS pending, k.oldest_pending,
@@ -452,6 +468,7 @@ COMMENT ON INDEX rag.sync_source IS 'runs over a source, the latest last';
 COMMENT ON INDEX rag.sync_item_uri IS 'items of a run by URI';
 COMMENT ON INDEX rag.sync_item_pending IS 'items of a run that wait';
 COMMENT ON INDEX rag.document_current_uri IS 'one current version of each URI of a source';
+COMMENT ON INDEX rag.document_text_search_config IS 'configurations that the documents of a source are read by';
 COMMENT ON INDEX rag.document_external_id IS 'documents by the key of their source';
 COMMENT ON INDEX rag.chunk_document IS 'chunks of a document in their order';
 COMMENT ON INDEX rag.chunk_parent IS 'chunks inside a chunk';

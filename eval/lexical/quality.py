@@ -33,7 +33,7 @@ PSQL = [os.environ["PG_BIN"] + "/psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_
 def sql(text, given=None):
     done = subprocess.run(PSQL + ["-c", text], input=given, capture_output=True, text=True)
     if done.returncode:
-        sys.exit(done.stderr)
+        sys.exit(f"psql ended with {done.returncode}: {done.stderr}")
     return done.stdout
 
 

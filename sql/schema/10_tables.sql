@@ -64,7 +64,7 @@ COMMENT ON COLUMN rag.source.name IS 'name used in SQL, unique over all collecti
 COMMENT ON COLUMN rag.source.kind IS 'kind of content; inline: documents given to rag.ingest';
 COMMENT ON COLUMN rag.source.location IS 'absolute path of a file or folder on the server';
 COMMENT ON COLUMN rag.source.options IS 'options as given to rag.add_source';
-COMMENT ON COLUMN rag.source.text_search_config IS 'schema-qualified text search configuration of the BM25 leg';
+COMMENT ON COLUMN rag.source.text_search_config IS 'schema-qualified text search configuration of the BM25 leg, or auto: that of each document''s language';
 COMMENT ON COLUMN rag.source.authority IS 'trust in the source, above 0 up to 1';
 COMMENT ON COLUMN rag.source.project IS 'project it belongs to, for filters';
 COMMENT ON COLUMN rag.source.enabled IS 'whether rag.sync may run';
@@ -160,9 +160,11 @@ CREATE TABLE rag.document (
     metadata jsonb NOT NULL DEFAULT '{}',
     repaired_bytes bigint NOT NULL DEFAULT 0,
     current boolean NOT NULL DEFAULT true,
-    acl text CONSTRAINT document_acl_check CHECK (acl <> '')
+    acl text CONSTRAINT document_acl_check CHECK (acl <> ''),
+    text_search_config text
 );
 CREATE UNIQUE INDEX document_current_uri ON rag.document (source_id, uri) WHERE current;
+CREATE INDEX document_text_search_config ON rag.document (source_id, text_search_config) WHERE current;
 CREATE INDEX document_external_id ON rag.document (external_id) WHERE external_id IS NOT NULL;
 COMMENT ON TABLE rag.document IS 'things with an identity in a source: files, pages, records';
 COMMENT ON COLUMN rag.document.id IS 'key; a new version of a document keeps it';
@@ -172,6 +174,7 @@ COMMENT ON COLUMN rag.document.external_id IS 'the source''s own key';
 COMMENT ON COLUMN rag.document.title IS 'title';
 COMMENT ON COLUMN rag.document.media_type IS 'IANA media type';
 COMMENT ON COLUMN rag.document.language IS 'BCP 47 language, if the content states it';
+COMMENT ON COLUMN rag.document.text_search_config IS 'schema-qualified text search configuration that its chunks were read by; null: that of its source';
 COMMENT ON COLUMN rag.document.project IS 'project, from the source';
 COMMENT ON COLUMN rag.document.repository IS 'repository it was read from';
 COMMENT ON COLUMN rag.document.path IS 'path within the source, for files';

@@ -17,7 +17,7 @@ CREATE VIEW rag.documents WITH (security_invoker = true) AS
 SELECT d.id, s.name AS source, c.name AS collection, d.uri, d.external_id, d.title, d.media_type, d.language,
        d.project, d.repository, d.path, d.ref, d.commit, d.etag, d.published_at, d.fetched_at, d.parser_version,
        d.role, d.metadata, d.current, pg_catalog.encode(d.content_sha256, 'hex') AS content_sha256, d.repaired_bytes,
-       (SELECT pg_catalog.count(*) FROM rag.chunk k WHERE k.document_id = d.id) AS chunks
+       (SELECT pg_catalog.count(*) FROM rag.chunk k WHERE k.document_id = d.id) AS chunks, d.text_search_config
   FROM rag.document d
   JOIN rag.source s ON s.id = d.source_id
   JOIN rag.collection c ON c.id = s.collection_id;

@@ -7,6 +7,7 @@ COMMENT ON INDEX rag.sync_source IS 'runs over a source, the latest last';
 COMMENT ON INDEX rag.sync_item_uri IS 'items of a run by URI';
 COMMENT ON INDEX rag.sync_item_pending IS 'items of a run that wait';
 COMMENT ON INDEX rag.document_current_uri IS 'one current version of each URI of a source';
+COMMENT ON INDEX rag.document_text_search_config IS 'configurations that the documents of a source are read by';
 COMMENT ON INDEX rag.document_external_id IS 'documents by the key of their source';
 COMMENT ON INDEX rag.chunk_document IS 'chunks of a document in their order';
 COMMENT ON INDEX rag.chunk_parent IS 'chunks inside a chunk';

@@ -65,7 +65,7 @@ fn add_source(
             kind: kind.name(),
             location,
             options,
-            text_search_config: source::resolve_config(&parsed.text_search_config)?,
+            text_search_config: source::resolve_option(&parsed.text_search_config)?,
             project,
             authority: checked_authority(authority.unwrap_or(1.0))?,
             acl: acl.filter(|label| !label.is_empty()),
@@ -131,7 +131,7 @@ fn alter_source(
                 SourceOptions::parse_at(kind, Location::At(place), options.as_ref().unwrap_or(&source.options))?;
             warned = warnings(kind, place, location.is_some(), &parsed);
             if options.is_some() {
-                config = Some(source::resolve_config(&parsed.text_search_config)?);
+                config = Some(source::resolve_option(&parsed.text_search_config)?);
             }
         }
         let authority = authority.map(checked_authority).transpose()?;

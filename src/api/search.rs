@@ -92,6 +92,13 @@ fn search(
         let hint = "Give the source another with rag.alter_source (option text_search_config), then sync it.";
         error::warn(message, Some(hint));
     }
+    if let Some(word) = outcome.bounded.first() {
+        let others = match outcome.bounded.len() - 1 {
+            0 => String::new(),
+            more => format!("; nor those of {more} others"),
+        };
+        error::notice(format!("not all terms that \"{word}\" stands for were used{others}"));
+    }
     let degraded = outcome.degraded;
     TableIterator::new(outcome.evidence.into_iter().map(move |e| {
         (

@@ -2,11 +2,11 @@
 
 //! The dense leg: nearest chunks by cosine. The only file that names pgvector's operators.
 //!
-//! Without a filter the HNSW index of the collection is scanned, iteratively, so that invisible rows do not shrink the
-//! result; with a filter, with `exact`, or when the index gives fewer rows than wanted, all vectors that pass are
+//! Where all may be found the HNSW index of the collection is scanned, iteratively, so that invisible rows do not shrink the
+//! result; with a filter or phrases, with `exact`, or when the index gives fewer rows than wanted, all vectors that pass are
 //! compared. Scores are cosine similarities of half-precision vectors either way.
 
-use super::filter;
+use super::filter::{self, Eligible};
 use crate::inference::Embedded;
 use crate::spi;
 use crate::store::collection::{self, Collection};
@@ -46,16 +46,21 @@ pub fn checked(collection: &Collection, vector: Vec<f32>) -> Result<Vec<f32>> {
 }
 
 impl Dense {
-    /// Finds the nearest `candidate_k` chunks that pass the filter.
-    pub fn search(collection: &Collection, request: &Request, query: Embedded) -> Result<Self> {
+    /// Finds the nearest `candidate_k` chunks that are eligible.
+    pub fn search(
+        collection: &Collection,
+        request: &Request,
+        eligible: &Eligible<'_>,
+        query: Embedded,
+    ) -> Result<Self> {
         let schema = collection::vector_schema()?;
         let mut dense = Self { found: Vec::new(), query_cut: query.1, vector: query.0, schema };
         let wanted = request.settings.candidate_k as usize;
-        if !request.settings.exact && request.filter.is_empty() {
+        if !request.settings.exact && eligible.is_all() {
             dense.found = dense.by_index(collection, wanted)?;
         }
         if dense.found.len() < wanted {
-            dense.found = dense.exactly(collection, request, wanted)?;
+            dense.found = dense.exactly(collection, eligible, wanted)?;
         }
         Ok(dense)
     }
@@ -89,9 +94,9 @@ impl Dense {
         spi::with_settings(&settings, || spi::select(&sql, &[self.vector.clone().into()], pair))
     }
 
-    fn exactly(&self, collection: &Collection, request: &Request, wanted: usize) -> Result<Vec<(i64, f64)>> {
+    fn exactly(&self, collection: &Collection, eligible: &Eligible<'_>, wanted: usize) -> Result<Vec<(i64, f64)>> {
         let mut args = vec![self.vector.clone().into(), collection.model.id.into(), collection.id.into()];
-        let condition = filter::compile(&request.filter, &mut args)?;
+        let condition = eligible.compile(&mut args)?;
         // The offset keeps the planner from pushing the order into the subquery, where an index could serve it.
         let sql = format!(
             "SELECT n.chunk_id, 1 - n.distance FROM (

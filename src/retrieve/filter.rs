@@ -1,14 +1,43 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! Compiles a checked filter to a condition over `rag.chunk c`, `rag.document d` and `rag.source s`.
+//! Compiles what may be found to a condition over `rag.chunk c`, `rag.document d` and `rag.source s`: a checked filter, or
+//! passages that were found beforehand.
 //!
 //! The text consists of the clauses below and of parameter numbers; no value ever becomes text.
 
+use super::phrase::Passages;
 use crate::spi;
 use pgrx::JsonB;
 use pgrx::datum::DatumWithOid;
 use rag_core::Result;
 use rag_core::query::filter::{Bound, Clause, Field, Filter, glob_to_regex};
+
+/// Which passages may be found.
+#[derive(Debug)]
+pub enum Eligible<'a> {
+    /// Those that pass a filter.
+    Filter(&'a Filter),
+    /// These, each of which passes the filter and has the phrases of the query.
+    Only(Passages),
+}
+
+impl Eligible<'_> {
+    /// Whether all may be found.
+    pub fn is_all(&self) -> bool {
+        matches!(self, Self::Filter(filter) if filter.is_empty())
+    }
+
+    /// Compiles it; its parameters are appended to `args`.
+    pub fn compile(&self, args: &mut Vec<DatumWithOid<'_>>) -> Result<Condition> {
+        match self {
+            Self::Filter(filter) => compile(filter, args),
+            Self::Only(passages) => {
+                let sql = format!("c.id = ANY({})", bind(args, passages.ids()));
+                Ok(Condition { sql, joins: visibility_joins()? })
+            }
+        }
+    }
+}
 
 /// A condition and its parameters.
 #[derive(Debug)]
@@ -97,7 +126,7 @@ pub fn unknown_sources(filter: &Filter) -> Result<Vec<String>> {
     spi::select(sql, &[named.into()], |row| row.get(1))
 }
 
-fn bind<'a, T: Into<DatumWithOid<'a>>>(args: &mut Vec<DatumWithOid<'a>>, value: T) -> String {
+pub(super) fn bind<'a, T: Into<DatumWithOid<'a>>>(args: &mut Vec<DatumWithOid<'a>>, value: T) -> String {
     args.push(value.into());
     format!("${}", args.len())
 }

@@ -2,14 +2,15 @@
 
 //! From a query to evidence.
 //!
-//! dense leg ∥ bm25 leg → union, missing scores filled in → document prior → fusion → top_k → evidence. Every step writes to the trace,
-//! and the rows that are returned are read from it, so that an explanation cannot differ from the search it explains.
-//! Runs with the caller's rights: grants and policies on `rag.chunk` and `rag.document` decide what is seen.
+//! phrases → dense leg ∥ bm25 leg → union, missing scores filled in → document prior → fusion → top_k → evidence. Every step
+//! writes to the trace, and the rows that are returned are read from it, so that an explanation cannot differ from the search
+//! it explains. Runs with the caller's rights: grants and policies on `rag.chunk` and `rag.document` decide what is seen.
 
 mod dense;
 mod evidence;
 mod filter;
 mod lexical;
+mod phrase;
 
 pub use evidence::Evidence;
 
@@ -17,7 +18,9 @@ use crate::guc::Waits;
 use crate::inference;
 use crate::spi;
 use crate::store::collection::{self, Collection};
+use crate::store::source::{self, Configs};
 use dense::Dense;
+use filter::Eligible;
 use lexical::Bm25;
 use rag_core::query::Request;
 use rag_core::query::settings::{Mode, OnDegraded};
@@ -37,6 +40,8 @@ pub struct Outcome {
     pub query_cut: bool,
     /// Sources whose text search configuration was dropped, with its name.
     pub without_config: Vec<(String, String)>,
+    /// Words of the query that stand for more terms than were used.
+    pub bounded: Vec<String>,
     /// Sources that the filter names and that are not there, as far as the caller can see.
     pub unknown_sources: Vec<String>,
 }
@@ -50,11 +55,20 @@ pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits
     let mut trace = Trace::default();
     let mut degraded = None;
     let candidates = settings.candidate_k as usize;
+    let has_phrases = !request.query.phrases.is_empty();
+    let configs = match settings.mode {
+        Mode::Dense if !has_phrases && settings.document_weight == 0.0 => Configs::default(),
+        _ => source::configs(collection.id)?,
+    };
+    let eligible = match has_phrases {
+        true => Eligible::Only(phrase::find(&collection, request, &configs.usable)?),
+        false => Eligible::Filter(&request.filter),
+    };
 
     let dense = match settings.mode {
         Mode::Bm25 => None,
         Mode::Hybrid | Mode::Dense => {
-            match spi::by_values(|| dense_leg(&collection, request, query_embedding, waits)) {
+            match spi::by_values(|| dense_leg(&collection, request, &eligible, query_embedding, waits)) {
                 Ok(dense) => Some(dense),
                 Err(error) if may_degrade(request, &error) => {
                     degraded = Some(format!("dense leg did not run: {}", error.message));
@@ -66,7 +80,9 @@ pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits
     };
     let bm25 = match settings.mode {
         Mode::Dense => None,
-        Mode::Hybrid | Mode::Bm25 => Some(lexical::search(&collection, request, candidates, memory)?),
+        Mode::Hybrid | Mode::Bm25 => {
+            Some(lexical::search(&collection, request, &eligible, &configs.usable, candidates, memory)?)
+        }
     };
 
     let dense_ids: Vec<i64> = dense.iter().flat_map(|d| d.found.iter().map(|(id, _)| *id)).collect();
@@ -78,6 +94,8 @@ pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits
     }
 
     let mut legs = Vec::new();
+    // The query as the document prior needs it, where the BM25 leg does not run.
+    let mut read = None;
     if dense.is_some() {
         legs.push(Leg::new("dense", settings.dense_weight, dense_ids));
     }
@@ -85,14 +103,10 @@ pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits
         legs.push(Leg::new("bm25", settings.bm25_weight, bm25_ids));
     }
     if settings.document_weight > 0.0 {
-        let read;
-        let words = match &bm25 {
-            Some(bm25) => bm25,
-            None => {
-                read = lexical::read(&collection, request)?;
-                &read
-            }
-        };
+        if bm25.is_none() {
+            read = Some(lexical::read(&collection, request, &configs.usable, memory)?);
+        }
+        let words = bm25.as_ref().or(read.as_ref()).ok_or_else(|| Error::internal("the query was not read"))?;
         legs.push(document_prior(&collection, &legs, words, settings.document_weight, memory, &mut trace)?);
     }
     let ranked: Vec<(i64, f64)> = match (legs.as_slice(), &dense, &bm25) {
@@ -108,9 +122,9 @@ pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits
     trace.enter(Stage::TopK, top.iter().copied());
     let evidence = evidence::read(top, &trace)?;
     let query_cut = dense.is_some_and(|d| d.query_cut);
-    let without_config = bm25.map(|b| b.without_config).unwrap_or_default();
+    let bounded = bm25.or(read).map(|b| b.bounded).unwrap_or_default();
     let unknown_sources = filter::unknown_sources(&request.filter)?;
-    Ok(Outcome { evidence, degraded, query_cut, without_config, unknown_sources })
+    Ok(Outcome { evidence, degraded, query_cut, without_config: configs.missing, bounded, unknown_sources })
 }
 
 /// Only a search whose other leg can answer alone, and whose caller agreed to it, goes on without the dense leg, and
@@ -127,14 +141,15 @@ fn may_degrade(request: &Request, error: &Error) -> bool {
 fn dense_leg(
     collection: &Collection,
     request: &Request,
+    eligible: &Eligible<'_>,
     query_embedding: Option<Vec<f32>>,
     waits: Waits,
 ) -> Result<Dense> {
     let vector = match query_embedding {
         Some(vector) => (dense::checked(collection, vector)?, false),
-        None => inference::embed_query(&collection.model.spec, &request.query, waits)?,
+        None => inference::embed_query(&collection.model.spec, &request.query.text, waits)?,
     };
-    Dense::search(collection, request, vector)
+    Dense::search(collection, request, eligible, vector)
 }
 
 /// The candidates by the rank of their documents among those of all candidates. Passages of one document have one rank;

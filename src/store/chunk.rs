@@ -8,6 +8,7 @@
 //! The chunks of a document are written many at a time, because what one statement adds is one segment of the BM25 index.
 
 use crate::spi;
+use crate::store::document::Written;
 use crate::store::lexeme::Configuration;
 use crate::store::source::Source;
 use pgrx::Uuid;
@@ -122,15 +123,14 @@ fn of(table: &str) -> String {
 /// of there. Returns their ids in the order of the chunks.
 pub fn write(
     source: &Source,
-    document_id: i64,
+    row: &Written,
     document: &Document,
     identities: &[Identity],
     kept: &mut HashMap<[u8; 16], i64>,
-    acl: Option<&str>,
 ) -> Result<Vec<i64>> {
     let mut ids = Vec::with_capacity(identities.len());
     for batch in batches(&document.chunks) {
-        let mut records = records(source, document, identities, batch.clone(), acl)?;
+        let mut records = records(row, document, identities, batch.clone())?;
         for (record, identity) in records.iter_mut().zip(&identities[batch.clone()]) {
             record.id = kept.remove(identity.key.as_bytes());
         }
@@ -138,7 +138,7 @@ pub fn write(
         // The row has it.
         old.iter_mut().for_each(|record| record.content = None);
         update(&old)?;
-        let mut written = insert(source, document_id, &new)?;
+        let mut written = insert(source, row.id, &new)?;
         let mut old = old.into_iter().map(|record| (record.ordinal, record.id)).collect::<HashMap<_, _>>();
         for (ordinal, identity) in batch.clone().zip(&identities[batch]) {
             let id = old.remove(&ordinal).flatten().or_else(|| written.remove(identity.key.as_bytes()));
@@ -166,17 +166,16 @@ fn batches(chunks: &[Chunk]) -> impl Iterator<Item = Range<usize>> {
 }
 
 fn records<'a>(
-    source: &Source,
+    row: &'a Written,
     document: &'a Document,
     identities: &[Identity],
     batch: Range<usize>,
-    acl: Option<&'a str>,
 ) -> Result<Vec<Record<'a>>> {
     let chunks = &document.chunks[batch.clone()];
     let texts: Vec<String> = chunks.iter().map(|chunk| lexical_text(document, chunk)).collect();
     let names = chunks.iter().map(|chunk| names(document, chunk));
     let all: Vec<String> = texts.into_iter().chain(names).collect();
-    let mut analyses = tokens::analyse_all(&all, &Configuration(&source.text_search_config))?;
+    let mut analyses = tokens::analyse_all(&all, &Configuration(&row.text_search_config))?;
     let names = analyses.split_off(chunks.len());
     let analyses = analyses.into_iter().zip(&names).map(|(text, names)| text.emphasise(names, tokens::EMPHASIS));
     // Milliseconds as text: the interval they make keeps them exactly.
@@ -201,7 +200,7 @@ fn records<'a>(
             char_end: span.char_end,
             metadata: &chunk.metadata,
             language: document.language.as_deref(),
-            acl,
+            acl: row.acl.as_deref(),
             symbol: facts.symbol.as_deref(),
             symbol_kind: facts.symbol_kind.as_deref(),
             speaker: facts.speaker.as_deref(),

@@ -3,7 +3,7 @@
 //! Table `rag.document`.
 
 use crate::spi;
-use crate::store::source::Source;
+use crate::store::source::{self, Source};
 use pgrx::JsonB;
 use rag_core::document::Document;
 use rag_core::provenance::ContentHash;
@@ -21,6 +21,8 @@ pub struct Written {
     pub new: bool,
     /// Its label.
     pub acl: Option<String>,
+    /// Qualified text search configuration that its chunks are read by.
+    pub text_search_config: String,
 }
 
 /// Adds a document, or replaces the row of its current version. Without a label the document keeps the one it has; an empty
@@ -35,9 +37,9 @@ pub fn upsert(
     // xmax is 0 in a row that this statement inserted.
     let sql = "INSERT INTO rag.document AS d (source_id, uri, external_id, title, media_type, language, project, path,
                       content_sha256, options_sha256, published_at, parser_version, role, metadata, repaired_bytes,
-                      acl, repository, ref, commit, etag)
+                      acl, repository, ref, commit, etag, text_search_config)
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::timestamptz, $12, $13, $14, $15, nullif($16, ''),
-                       $17, $18, $19, $20)
+                       $17, $18, $19, $20, $21)
                ON CONFLICT (source_id, uri) WHERE current DO UPDATE SET
                       external_id = excluded.external_id, title = excluded.title, media_type = excluded.media_type,
                       language = excluded.language, project = excluded.project, path = excluded.path,
@@ -46,9 +48,11 @@ pub fn upsert(
                       role = excluded.role, metadata = excluded.metadata, repaired_bytes = excluded.repaired_bytes,
                       fetched_at = excluded.fetched_at, repository = excluded.repository, ref = excluded.ref,
                       commit = excluded.commit, etag = excluded.etag,
+                      text_search_config = excluded.text_search_config,
                       acl = CASE WHEN $16 IS NULL THEN d.acl ELSE excluded.acl END
                RETURNING id, xmax = 0, acl";
     let version = &document.version;
+    let text_search_config = source::config_of(source, document)?;
     let args = [
         source.id.into(),
         document.uri.as_str().into(),
@@ -70,10 +74,13 @@ pub fn upsert(
         version.reference.clone().into(),
         version.commit.clone().into(),
         version.etag.clone().into(),
+        text_search_config.as_str().into(),
     ];
-    spi::write(sql, &args, |row| Ok(Written { id: row.get(1)?, new: row.get(2)?, acl: row.optional(3)? }))?
-        .pop()
-        .ok_or_else(|| Error::internal("no document was written"))
+    let written = |row: &spi::Row| {
+        let text_search_config = text_search_config.clone();
+        Ok(Written { id: row.get(1)?, new: row.get(2)?, acl: row.optional(3)?, text_search_config })
+    };
+    spi::write(sql, &args, written)?.pop().ok_or_else(|| Error::internal("no document was written"))
 }
 
 /// URIs of those of some documents that are stored as they were read, with the same options and label.

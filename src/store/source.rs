@@ -5,6 +5,8 @@
 use crate::spi::{self, Row};
 use crate::store::collection::{self, Collection};
 use pgrx::JsonB;
+use rag_core::document::Document;
+use rag_core::lexical::language::{self, AUTO};
 use rag_core::source::{SourceKind, SourceOptions};
 use rag_core::{Error, Kind, Result};
 use serde_json::Value;
@@ -25,7 +27,7 @@ pub struct Source {
     pub location: String,
     /// Options as given.
     pub options: Value,
-    /// Qualified text search configuration.
+    /// Qualified text search configuration, or [`AUTO`].
     pub text_search_config: String,
     /// Project.
     pub project: Option<String>,
@@ -111,7 +113,7 @@ pub struct NewSource<'a> {
     pub location: &'a str,
     /// Options as given.
     pub options: Value,
-    /// Qualified text search configuration.
+    /// Qualified text search configuration, or [`AUTO`].
     pub text_search_config: String,
     /// Project.
     pub project: Option<&'a str>,
@@ -221,6 +223,29 @@ pub fn delete(source: &Source) -> Result<i64> {
     Ok(documents as i64)
 }
 
+/// What a source's option `text_search_config` means: [`AUTO`], or a configuration. One that is called that has to be named
+/// with its schema.
+pub fn resolve_option(name: &str) -> Result<String> {
+    if name == AUTO { Ok(AUTO.to_owned()) } else { resolve_config(name) }
+}
+
+/// The schema-qualified text search configuration that a document of a source is read by.
+pub fn config_of(source: &Source, document: &Document) -> Result<String> {
+    if source.text_search_config != AUTO {
+        return Ok(source.text_search_config.clone());
+    }
+    let language = document.language.as_deref().or(document.text_language.as_deref());
+    let name = language.and_then(language::configuration).unwrap_or(language::NONE);
+    // An older server has fewer, and an administrator may have dropped one.
+    let sql = "SELECT pg_catalog.format('%I.%I', n.nspname, c.cfgname) FROM pg_catalog.pg_ts_config c
+                 JOIN pg_catalog.pg_namespace n ON n.oid = c.cfgnamespace AND n.nspname = 'pg_catalog'
+                WHERE c.cfgname IN ($1, $2) ORDER BY c.cfgname = $2 LIMIT 1";
+    match spi::select_one(sql, &[name.into(), language::NONE.into()], |row| row.get(1))? {
+        Some(config) => Ok(config),
+        None => resolve_config(language::NONE),
+    }
+}
+
 /// The schema-qualified name of a text search configuration. A bare name means PostgreSQL's own before any other.
 pub fn resolve_config(name: &str) -> Result<String> {
     let sql = "SELECT pg_catalog.format('%I.%I', n.nspname, c.cfgname) FROM pg_catalog.pg_ts_config c
@@ -247,17 +272,32 @@ pub struct Configs {
     pub missing: Vec<(String, String)>,
 }
 
-/// The text search configurations of a collection.
+/// The text search configurations of a collection: those of its sources, and those that its documents were read by, which
+/// are others where a source is [`AUTO`] or was altered since.
 pub fn configs(collection_id: i64) -> Result<Configs> {
-    let sql = "SELECT s.text_search_config,
-                      EXISTS (SELECT FROM pg_catalog.pg_ts_config c
-                                JOIN pg_catalog.pg_namespace n ON n.oid = c.cfgnamespace
-                               WHERE pg_catalog.format('%I.%I', n.nspname, c.cfgname) = s.text_search_config), s.name
-                 FROM rag.source s WHERE s.collection_id = $1 ORDER BY 1, 3";
+    // From one configuration of a source to the next by the index on documents, however many there are.
+    let sql = "SELECT u.config, EXISTS (SELECT FROM pg_catalog.pg_ts_config c
+                                          JOIN pg_catalog.pg_namespace n ON n.oid = c.cfgnamespace
+                                         WHERE pg_catalog.format('%I.%I', n.nspname, c.cfgname) = u.config), s.name
+                 FROM rag.source s
+                CROSS JOIN LATERAL (
+                    SELECT s.text_search_config AS config WHERE s.text_search_config <> $2
+                    UNION
+                    SELECT r.config FROM (
+                        WITH RECURSIVE read_by (config) AS (
+                            SELECT (SELECT d.text_search_config FROM rag.document d
+                                     WHERE d.source_id = s.id AND d.current AND d.text_search_config IS NOT NULL
+                                     ORDER BY d.text_search_config LIMIT 1)
+                            UNION ALL
+                            SELECT (SELECT d.text_search_config FROM rag.document d
+                                     WHERE d.source_id = s.id AND d.current AND d.text_search_config > l.config
+                                     ORDER BY d.text_search_config LIMIT 1)
+                              FROM read_by l WHERE l.config IS NOT NULL)
+                        SELECT config FROM read_by WHERE config IS NOT NULL) r) u
+                WHERE s.collection_id = $1 ORDER BY 1, 3";
     let mut configs = Configs::default();
-    for (config, exists, source) in
-        spi::select(sql, &[collection_id.into()], |row| Ok((row.get::<String>(1)?, row.get(2)?, row.get(3)?)))?
-    {
+    let read = |row: &Row| Ok((row.get::<String>(1)?, row.get(2)?, row.get(3)?));
+    for (config, exists, source) in spi::by_keys(|| spi::select(sql, &[collection_id.into(), AUTO.into()], read))? {
         match exists {
             true => configs.usable.push(config),
             false => configs.missing.push((source, config)),

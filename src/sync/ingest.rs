@@ -134,7 +134,7 @@ impl Task<'_> {
         let row = document::upsert(self.source, document, &self.fingerprint.0, PARSER_VERSION, self.acl)?;
         let mut old = if row.new { HashMap::new() } else { chunk::existing(row.id)? };
         let identities = chunk::identities(&self.source.name, document);
-        let ids = chunk::write(self.source, row.id, document, &identities, &mut old, row.acl.as_deref())?;
+        let ids = chunk::write(self.source, &row, document, &identities, &mut old)?;
         let mut truncated = 0;
         for (id, text) in ids.into_iter().zip(self.texts(document)) {
             let hash = ContentHash::of(&text);

@@ -24,6 +24,8 @@ pub struct Document {
     pub media_type: String,
     /// BCP 47 language, if known.
     pub language: Option<String>,
+    /// ISO 639-3 code of the language that its text was found to be in, if the source asked and the content names none.
+    pub text_language: Option<String>,
     /// Path within the source, for files.
     pub path: Option<String>,
     /// Which version of its source it is of.

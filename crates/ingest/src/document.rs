@@ -7,9 +7,11 @@
 
 use crate::chunk;
 use crate::format::Format;
+use crate::language;
 use crate::parse::{self, Parsed, metadata, role};
 use rag_core::document::Document;
 use rag_core::error::{Error, Kind, Result};
+use rag_core::lexical::language::AUTO;
 use rag_core::provenance::ContentHash;
 use rag_core::source::{Origin, SourceOptions};
 use rag_core::tokens::TokenCounter;
@@ -39,6 +41,14 @@ fn check_language(parsed: &mut Parsed) {
     }
 }
 
+/// The language of the text, if the source asks for it and the document does not name one itself. Code and configuration have
+/// none, whatever their comments say.
+fn text_language(format: Format, options: &SourceOptions, parsed: &Parsed) -> Option<String> {
+    let asked = options.text_search_config == AUTO && parsed.language.is_none();
+    let is_text = !matches!(format, Format::Code | Format::Config);
+    (asked && is_text).then(|| language::detect(&parsed.text)).flatten().map(str::to_owned)
+}
+
 /// The document of some bytes; `given` overrides what they say about themselves, and its origin
 /// tells what else is known of it.
 pub fn build(
@@ -54,12 +64,14 @@ pub fn build(
     metadata::describe(&mut parsed, given.clone());
     parsed.external_id.as_deref().map_or(Ok(()), check_key)?;
     check_language(&mut parsed);
+    let text_language = text_language(format, options, &parsed);
     let mut document = Document {
         uri: uri.to_owned(),
         external_id: parsed.external_id,
         // It goes with every chunk.
         title: parsed.title.map(|title| metadata::short(&title)),
         media_type: parsed.media_type,
+        text_language,
         language: parsed.language,
         path: origin.path.clone(),
         version: origin.version.clone(),

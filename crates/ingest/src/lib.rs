@@ -16,6 +16,7 @@
 mod chunk;
 mod document;
 mod format;
+mod language;
 mod parse;
 mod source;
 mod text;

@@ -4,18 +4,18 @@
 //!
 //! The segments are those of the caller's labels, and a snapshot sees a segment exactly when it sees the chunks in it, so
 //! what the index finds without a filter is the answer, and `rag.chunk` is not looked at. With a filter, the best are looked
-//! at first, and if too few of them are eligible, either what is eligible is few and is found first, or it is many and the
-//! search goes deeper; so a search ends with as many as there are.
+//! at first (or those that have the phrases of the query, which are known beforehand), and if too few of them are eligible,
+//! either what is eligible is few and is found first, or it is many and the search goes deeper; so a search ends with as many
+//! as there are.
 
 use super::{Ranked, Terms};
-use crate::retrieve::filter;
+use crate::retrieve::filter::{self, Eligible};
 use crate::spi;
 use crate::store::collection::Collection;
-use crate::store::lexical::population::{self, Labels};
+use crate::store::lexical::population::{self, Labels, Population};
 use pgrx::check_for_interrupts;
 use rag_core::Result;
 use rag_core::lexical::topk::Hit;
-use rag_core::query::Request;
 use std::collections::HashSet;
 
 /// So many eligible chunks are found before the search rather than after it.
@@ -24,19 +24,22 @@ const SELECTIVE: i64 = 20_000;
 /// How much deeper each further step goes.
 const DEEPER: usize = 4;
 
-/// The best `limit` chunks and the counts behind their scores; `None` when the index has no answer.
-pub fn search(
-    collection: &Collection,
-    request: &Request,
-    terms: &Terms,
-    limit: usize,
-    memory: usize,
-) -> Result<Option<Ranked>> {
+/// The segments of what the caller sees; `None` when the index has no answer.
+pub fn population(collection: &Collection, memory: usize) -> Result<Option<Population>> {
     let Some(labels) = labels()? else { return Ok(None) };
     let population = population::load(collection.id, labels, memory)?;
-    if !population::is_usable(collection.id, &population.index, population.index.strays())? {
-        return Ok(None);
-    }
+    let usable = population::is_usable(collection.id, &population.index, population.index.strays())?;
+    Ok(usable.then_some(population))
+}
+
+/// The best `limit` chunks and the counts behind their scores.
+pub fn search(
+    population: &Population,
+    collection: &Collection,
+    eligible: &Eligible<'_>,
+    terms: &Terms,
+    limit: usize,
+) -> Result<Ranked> {
     let opened = population.index.open(&terms.names, population.cache())?;
     let mut query = terms.query(opened.dfs(), population.index.population(), limit);
     let mut interrupt = || {
@@ -44,15 +47,19 @@ pub fn search(
         Ok(())
     };
     let mut found: Vec<(i64, f64)> = Vec::new();
-    let mut allow: Option<Vec<i64>> = None;
+    let mut allow = match eligible {
+        Eligible::Only(passages) => Some(passages.entries()),
+        Eligible::Filter(_) => None,
+    };
     loop {
         let hits = opened.search(&query, allow.as_deref(), &mut interrupt)?;
-        found.extend(eligible(collection, request, &hits)?);
-        if found.len() >= limit || hits.len() < query.k {
+        found.extend(chunks(collection, eligible, &hits)?);
+        // Those that are allowed are eligible, so the best of them are the best.
+        if found.len() >= limit || hits.len() < query.k || allow.is_some() {
             break;
         }
-        if query.after.is_none() && !request.filter.is_empty() {
-            allow = few(collection, request)?;
+        if query.after.is_none() && !eligible.is_all() {
+            allow = few(collection, eligible)?;
         }
         if allow.is_some() {
             // From the beginning, because what was found so far is among it.
@@ -60,14 +67,14 @@ pub fn search(
             query.after = None;
             query.k = limit;
             let hits = opened.search(&query, allow.as_deref(), &mut interrupt)?;
-            found.extend(eligible(collection, request, &hits)?);
+            found.extend(chunks(collection, eligible, &hits)?);
             break;
         }
         query.after = hits.last().copied();
         query.k *= DEEPER;
     }
     found.truncate(limit);
-    Ok(Some((found, query)))
+    Ok((found, query))
 }
 
 /// Whose documents the caller sees, if labels are all that decides it.
@@ -91,13 +98,13 @@ pub fn labels() -> Result<Option<Labels>> {
 }
 
 /// The hits that are eligible, in their order.
-fn eligible(collection: &Collection, request: &Request, hits: &[Hit]) -> Result<Vec<(i64, f64)>> {
-    if hits.is_empty() || request.filter.is_empty() {
+fn chunks(collection: &Collection, eligible: &Eligible<'_>, hits: &[Hit]) -> Result<Vec<(i64, f64)>> {
+    if hits.is_empty() || eligible.is_all() {
         return Ok(hits.iter().map(|h| (h.id, h.score)).collect());
     }
     let keys: Vec<i64> = hits.iter().map(|h| h.id).collect();
     let mut args = vec![collection.id.into(), keys.into()];
-    let condition = filter::compile(&request.filter, &mut args)?;
+    let condition = eligible.compile(&mut args)?;
     let sql = format!(
         "SELECT c.id FROM rag.chunk c{} WHERE c.id = ANY($2) AND c.collection_id = $1 AND c.current AND {}",
         condition.joins, condition.sql
@@ -107,9 +114,9 @@ fn eligible(collection: &Collection, request: &Request, hits: &[Hit]) -> Result<
 }
 
 /// The entries of all eligible chunks, if they are few.
-fn few(collection: &Collection, request: &Request) -> Result<Option<Vec<i64>>> {
+fn few(collection: &Collection, eligible: &Eligible<'_>) -> Result<Option<Vec<i64>>> {
     let mut args = vec![collection.id.into(), (SELECTIVE + 1).into()];
-    let condition = filter::compile(&request.filter, &mut args)?;
+    let condition = eligible.compile(&mut args)?;
     let sql = format!(
         "SELECT c.entry FROM rag.chunk c{} WHERE c.collection_id = $1 AND c.current AND {} LIMIT $2",
         condition.joins, condition.sql

@@ -4,23 +4,22 @@
 //!
 //! The GIN index on `tsv` gives the matches, their forward data gives tf, and df, N and the mean length are counted over
 //! what the caller may see in the collection, whatever the filter says. This is linear in the number of matches; it is
-//! exact and simple, which makes it the oracle of the index.
+//! exact and simple, which makes it the oracle of the index. So is the vocabulary, which is counted over the same passages.
 
 use super::{Ranked, Terms};
-use crate::retrieve::filter;
+use crate::retrieve::filter::{self, Eligible};
 use crate::spi;
 use crate::store::collection::Collection;
 use rag_core::Result;
 use rag_core::lexical::bm25::{Scorer, Statistics};
 use rag_core::lexical::tsquery;
-use rag_core::query::Request;
 
 /// The best `limit` chunks, and the counts behind their scores.
-pub fn search(collection: &Collection, request: &Request, terms: &Terms, limit: usize) -> Result<Ranked> {
+pub fn search(collection: &Collection, eligible: &Eligible<'_>, terms: &Terms, limit: usize) -> Result<Ranked> {
     let mut scorer = Scorer::new(&terms.names);
     if let Some(any) = tsquery::any_of(&terms.names) {
         let mut args = vec![collection.id.into(), any.into()];
-        let condition = filter::compile(&request.filter, &mut args)?;
+        let condition = eligible.compile(&mut args)?;
         let sql = format!(
             "SELECT c.id, c.dl, pg_catalog.tsvectorsend(c.tsv), coalesce({}, false)
                FROM rag.chunk c{}
@@ -47,4 +46,18 @@ fn statistics(collection: &Collection) -> Result<Statistics> {
         Ok(Statistics { documents: row.get::<i64>(1)?.unsigned_abs(), total_dl: row.get::<i64>(2)?.unsigned_abs() })
     })?;
     Ok(found.unwrap_or_default())
+}
+
+/// The terms of what the caller sees that begin like one of `starts`, in byte order.
+pub fn vocabulary(collection: &Collection, starts: Vec<String>) -> Result<Vec<(String, u64)>> {
+    let sql = format!(
+        "SELECT u.lexeme, pg_catalog.count(*) FROM rag.chunk c{}
+          CROSS JOIN LATERAL pg_catalog.unnest(c.tsv) u
+          WHERE c.collection_id = $1 AND c.current AND u.lexeme ^@ ANY($2)
+          GROUP BY u.lexeme ORDER BY u.lexeme COLLATE \"C\"",
+        filter::visibility_joins()?
+    );
+    spi::select(&sql, &[collection.id.into(), starts.into()], |row| {
+        Ok((row.get(1)?, row.get::<i64>(2)?.unsigned_abs()))
+    })
 }

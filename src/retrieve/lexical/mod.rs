@@ -6,22 +6,27 @@
 //! of the labels the caller has. [`matches`] reads the forward data of every match; it is linear in their number, and takes
 //! over where the index has no answer: it was never made, or policies of the administrator's own decide what is seen, so
 //! that nobody knows the counts without counting. Both rank by score, and equal scores by key. [`documents`] scores whole
-//! documents, in the same two ways.
+//! documents, in the same two ways. Words that stand for other terms ([`rag_core::lexical::widen`]) are looked up in the
+//! vocabulary that the way counts by: it has no term that the caller cannot find by itself.
 
 mod documents;
 mod indexed;
 mod matches;
 
+use super::filter::Eligible;
 use crate::spi;
 use crate::store::collection::Collection;
 use crate::store::lexeme::Configuration;
-use crate::store::source;
+use crate::store::lexical::population::Population;
+use pgrx::check_for_interrupts;
 use rag_core::Result;
 use rag_core::lexical::bm25::Statistics;
+use rag_core::lexical::expand::Vocabulary;
 use rag_core::lexical::explain::{self, Explanation};
-use rag_core::lexical::maxscore::{Query, QueryTerm};
-use rag_core::lexical::tokens;
+use rag_core::lexical::maxscore::{MAX_TERMS, Query, QueryTerm};
+use rag_core::lexical::tokens::{self, Lexer};
 use rag_core::lexical::tsvector;
+use rag_core::lexical::widen::Lookup;
 use rag_core::query::Request;
 use std::collections::{BTreeMap, HashMap};
 
@@ -30,8 +35,8 @@ use std::collections::{BTreeMap, HashMap};
 pub struct Bm25 {
     /// The best eligible chunks with their scores, best first, no more than were asked for.
     pub found: Vec<(i64, f64)>,
-    /// Sources whose text search configuration was dropped, with its name: the query was not read by it.
-    pub without_config: Vec<(String, String)>,
+    /// Words of the query that stand for more terms than were used.
+    pub bounded: Vec<String>,
     /// The terms of the query.
     terms: Terms,
     /// Their counts, which every score needs.
@@ -41,25 +46,73 @@ pub struct Bm25 {
 /// The best chunks with their scores, and the counts behind these.
 type Ranked = (Vec<(i64, f64)>, Query);
 
-/// Reads the query, and finds nothing yet.
-pub fn read(collection: &Collection, request: &Request) -> Result<Bm25> {
-    let source::Configs { usable, missing: without_config } = source::configs(collection.id)?;
-    let terms = terms(&usable, &request.query)?;
-    Ok(Bm25 { without_config, terms, ..Bm25::default() })
+/// Reads the query, and finds nothing yet. `memory` bounds what is kept of the index, in bytes.
+pub fn read(collection: &Collection, request: &Request, configs: &[String], memory: usize) -> Result<Bm25> {
+    read_by(collection, request, configs, memory).map(|(leg, _)| leg)
 }
 
-/// Runs the leg for the best `limit`. `memory` bounds what is kept of the index, in bytes.
-pub fn search(collection: &Collection, request: &Request, limit: usize, memory: usize) -> Result<Bm25> {
-    let mut leg = read(collection, request)?;
+/// Runs the leg for the best `limit`.
+pub fn search(
+    collection: &Collection,
+    request: &Request,
+    eligible: &Eligible<'_>,
+    configs: &[String],
+    limit: usize,
+    memory: usize,
+) -> Result<Bm25> {
+    let (mut leg, population) = read_by(collection, request, configs, memory)?;
     if leg.terms.names.is_empty() {
         return Ok(leg);
     }
-    let (found, query) = match indexed::search(collection, request, &leg.terms, limit, memory)? {
-        Some(result) => result,
-        None => spi::by_values(|| matches::search(collection, request, &leg.terms, limit))?,
+    let (found, query) = match &population {
+        Some(population) => indexed::search(population, collection, eligible, &leg.terms, limit)?,
+        None => spi::by_values(|| matches::search(collection, eligible, &leg.terms, limit))?,
     };
     (leg.found, leg.query) = (found, Some(query));
     Ok(leg)
+}
+
+/// The query as terms, with the index by which they are looked up.
+fn read_by(
+    collection: &Collection,
+    request: &Request,
+    configs: &[String],
+    memory: usize,
+) -> Result<(Bm25, Option<Population>)> {
+    let mut terms = terms(configs, &request.query.text)?;
+    let lookup = lookup(configs, request)?;
+    if terms.names.is_empty() && lookup.is_empty() {
+        return Ok((Bm25::default(), None));
+    }
+    let population = indexed::population(collection, memory)?;
+    let mut bounded = Vec::new();
+    if !lookup.is_empty() {
+        bounded = match &population {
+            Some(population) => terms.widen(&lookup, &mut Interruptible(population.index.vocabulary()))?,
+            None => {
+                let vocabulary = spi::by_values(|| matches::vocabulary(collection, lookup.starts()))?;
+                terms.widen(&lookup, &mut Interruptible(vocabulary.as_slice()))?
+            }
+        };
+    }
+    Ok((Bm25 { bounded, terms, ..Bm25::default() }, population))
+}
+
+/// What words of the query that stand outside of phrases stand for.
+fn lookup(configs: &[String], request: &Request) -> Result<Lookup> {
+    let lexers: Vec<Configuration<'_>> = configs.iter().map(|config| Configuration(config)).collect();
+    let lexers: Vec<&dyn Lexer> = lexers.iter().map(|lexer| lexer as &dyn Lexer).collect();
+    Lookup::new(&request.query.loose, &lexers, request.settings.reach)
+}
+
+/// A vocabulary whose reading can be cancelled.
+struct Interruptible<V>(V);
+
+impl<V: Vocabulary> Vocabulary for Interruptible<V> {
+    fn at_or_after(&mut self, from: &[u8]) -> Result<Option<(String, u64)>> {
+        check_for_interrupts!();
+        self.0.at_or_after(from)
+    }
 }
 
 impl Bm25 {
@@ -99,7 +152,8 @@ impl Bm25 {
     }
 }
 
-/// The distinct terms of a query in byte order, each with how often the query has it.
+/// The distinct terms of a query in byte order, each with what it counts: how often the query has it, or less, if a word
+/// stands for it.
 ///
 /// A word that is said twice counts twice, as in BM25 as it was first written down; on long questions that is worth more
 /// than anything else here (`eval/results/lexical-quality.md`).
@@ -114,6 +168,17 @@ impl Terms {
     fn query(&self, dfs: &[u64], population: Statistics, k: usize) -> Query {
         let terms = dfs.iter().zip(&self.weights).map(|(df, weight)| QueryTerm { df: *df, weight: *weight }).collect();
         Query { terms, population, k, after: None }
+    }
+
+    /// Adds what words stand for; returns the words that stand for more.
+    fn widen(&mut self, lookup: &Lookup, vocabulary: &mut dyn Vocabulary) -> Result<Vec<String>> {
+        let mut all: BTreeMap<String, f64> =
+            std::mem::take(&mut self.names).into_iter().zip(std::mem::take(&mut self.weights)).collect();
+        let room = MAX_TERMS.saturating_sub(all.len());
+        let found = lookup.find(vocabulary, &|term| all.contains_key(term), room)?;
+        all.extend(found.terms);
+        (self.names, self.weights) = all.into_iter().unzip();
+        Ok(found.bounded)
     }
 }
 

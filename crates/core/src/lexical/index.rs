@@ -114,6 +114,11 @@ impl Index {
         Statistics { documents: alive(|p| p.documents), total_dl: alive(|p| p.total_dl) }
     }
 
+    /// The terms of what is alive.
+    pub fn vocabulary(&self) -> Terms<'_> {
+        Terms { index: self, ahead: self.live.iter().map(|_| None).collect() }
+    }
+
     /// Looks up the lists of terms.
     pub fn open<'i>(&'i self, terms: &[String], cache: &'i Cache) -> Result<Opened<'i>> {
         let lists = |parts: &'i [Part]| -> Result<Vec<Vec<Option<OpenList<'i>>>>> {
@@ -261,29 +266,53 @@ impl Pages for OpenList<'_> {
     }
 }
 
-/// The terms of what is alive.
-impl Vocabulary for &Index {
+/// The terms of what is alive. Each segment is asked again only when the walk has passed its next term, because most
+/// segments have few of the terms.
+#[derive(Debug)]
+pub struct Terms<'i> {
+    index: &'i Index,
+    /// What each live segment answered last.
+    ahead: Vec<Option<Ahead>>,
+}
+
+#[derive(Debug)]
+struct Ahead {
+    from: Vec<u8>,
+    next: Option<(String, u64)>,
+}
+
+impl Ahead {
+    fn answers(&self, from: &[u8]) -> bool {
+        self.from.as_slice() <= from && self.next.as_ref().is_none_or(|(term, _)| term.as_bytes() >= from)
+    }
+}
+
+impl Vocabulary for Terms<'_> {
     fn at_or_after(&mut self, from: &[u8]) -> Result<Option<(String, u64)>> {
         let mut from = from.to_vec();
         loop {
-            let mut next: Option<(String, u64)> = None;
-            for part in &self.live {
-                let Some((term, df)) = term_at_or_after(part, &from)? else { continue };
+            for (part, ahead) in self.index.live.iter().zip(&mut self.ahead) {
+                if !ahead.as_ref().is_some_and(|ahead| ahead.answers(&from)) {
+                    *ahead = Some(Ahead { from: from.clone(), next: term_at_or_after(part, &from)? });
+                }
+            }
+            let mut next: Option<(&str, u64)> = None;
+            for (term, df) in self.ahead.iter().flatten().filter_map(|ahead| ahead.next.as_ref()) {
                 match &mut next {
-                    Some((first, sum)) if *first == term => *sum += df,
-                    Some((first, _)) if *first < term => {}
-                    _ => next = Some((term, df)),
+                    Some((first, sum)) if first == term => *sum += df,
+                    Some((first, _)) if *first < term.as_str() => {}
+                    _ => next = Some((term, *df)),
                 }
             }
             let Some((term, mut df)) = next else { return Ok(None) };
-            for part in &self.dead {
-                let of_dead = part.rows.shelf(term.as_bytes())?.map(|s| s.find(&term)).transpose()?.flatten();
+            for part in &self.index.dead {
+                let of_dead = part.rows.shelf(term.as_bytes())?.map(|s| s.find(term)).transpose()?.flatten();
                 df = df.saturating_sub(of_dead.map_or(0, |stored| u64::from(stored.df())));
             }
             if df > 0 {
-                return Ok(Some((term, df)));
+                return Ok(Some((term.to_owned(), df)));
             }
-            from = term.into_bytes();
+            from = term.as_bytes().to_vec();
             from.push(0);
         }
     }

@@ -5,7 +5,9 @@
 //! Owns the scoring formula, the analysis of text into terms, and the index: posting lists as bytes ([`postings`]),
 //! segments made of them ([`segment`]) and laid out in rows ([`shelf`]), the search over segments ([`maxscore`]), what
 //! segments are to each other ([`index`]; for documents in pieces, [`whole`]) and when they become one ([`compaction`]).
-//! Reading of a chunk's forward data (its `tsvector` in PostgreSQL's own wire form) stands beside them, because [`bm25::Scorer`] over it
+//! Also what words of a query stand for ([`widen`], by [`expand`]), what a phrase is ([`phrase`]), and which configuration reads
+//! a language ([`language`]). Reading of a chunk's forward data (its `tsvector` in PostgreSQL's own wire form) stands beside
+//! them, because [`bm25::Scorer`] over it
 //! is the oracle of the search. Lexemes exist only in a backend, where dictionaries are; here they are strings that arrive
 //! from outside, through [`tokens::Lexer`].
 //!
@@ -19,8 +21,10 @@ pub mod expand;
 pub mod explain;
 pub mod index;
 pub mod keys;
+pub mod language;
 pub mod maxscore;
 pub mod ordinals;
+pub mod phrase;
 pub mod postings;
 pub mod segment;
 pub mod shelf;
@@ -30,3 +34,4 @@ pub mod tsquery;
 pub mod tsvector;
 pub mod varint;
 pub mod whole;
+pub mod widen;

@@ -32,6 +32,7 @@ mod vector;
 use super::tsvector::Lexeme;
 use crate::error::{Error, Result};
 use compound::Node;
+pub(super) use compound::{is_cjk, is_word};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -200,9 +201,11 @@ pub fn normalise(text: &str) -> Cow<'_, str> {
 /// Each letter by itself, without regard to locale or place in the word: a Turkish dotless i stays what it is, and a
 /// final sigma is a sigma.
 fn fold(text: &str) -> Option<String> {
-    if text.len() > MAX_TOKEN_BYTES * 2 {
-        return None;
-    }
+    (text.len() <= MAX_TOKEN_BYTES * 2).then(|| lower(text))
+}
+
+/// Each letter in lower case, as [`fold`] writes terms.
+pub(super) fn lower(text: &str) -> String {
     let lower = text.chars().flat_map(char::to_lowercase).map(|c| if c == 'ς' { 'σ' } else { c });
-    Some(lower.nfkc().collect())
+    lower.nfkc().collect()
 }

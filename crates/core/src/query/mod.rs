@@ -6,17 +6,19 @@
 //! SQL: the filter is a tree of typed clauses, which the extension's retrieval code compiles to parameters.
 
 pub mod filter;
+pub mod quoted;
 pub mod settings;
 
 use crate::error::{Error, Kind, Result};
 use filter::Filter;
+use quoted::Quoted;
 use settings::{Mode, Settings};
 
 /// A validated search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// The query as typed, not empty.
-    pub query: String,
+    /// The query, not empty. Without setting `phrase`, quotes are punctuation of its text.
+    pub query: Quoted,
     /// Rows wanted, 1 to 1000.
     pub top_k: u32,
     /// Which chunks may be returned.
@@ -49,8 +51,12 @@ impl Request {
         if settings.mode == Mode::Hybrid && settings.dense_weight + settings.bm25_weight <= 0.0 {
             return Err(Error::invalid("dense_weight and bm25_weight are both 0"));
         }
+        let query = match settings.phrase {
+            true => quoted::read(query)?,
+            false => Quoted { text: query.to_owned(), loose: query.to_owned(), phrases: Vec::new() },
+        };
         Ok(Self {
-            query: query.to_owned(),
+            query,
             top_k,
             filter,
             collection: collection.to_owned(),
@@ -85,6 +91,16 @@ mod tests {
         };
         assert_eq!(new(Mode::Hybrid).expect_err("weightless").message, "dense_weight and bm25_weight are both 0");
         assert!(new(Mode::Dense).is_ok());
+    }
+
+    #[test]
+    fn quotes_are_syntax_only_when_asked() {
+        let new = |phrase| {
+            let settings = Settings { phrase, ..Settings::default() };
+            Request::new("a \"b\"", 1, Filter::default(), "default", settings).expect("valid").query
+        };
+        assert_eq!((new(false).text.as_str(), new(false).phrases.len()), ("a \"b\"", 0));
+        assert_eq!((new(true).text.as_str(), new(true).phrases), ("a  b ", vec!["b".to_owned()]));
     }
 
     #[test]

@@ -9,6 +9,8 @@
 
 use super::in_range;
 use crate::error::{Error, Result, unknown_key};
+use crate::lexical::expand::MAX_DISTANCE;
+use crate::lexical::widen::Reach;
 use serde_json::{Map, Value};
 
 /// Which legs run.
@@ -62,6 +64,10 @@ pub struct Settings {
     pub exact: bool,
     /// What happens when the dense leg cannot run.
     pub on_degraded: OnDegraded,
+    /// Which terms the words of the query stand for in the BM25 leg.
+    pub reach: Reach,
+    /// Whether what stands in quotes must stand in the passage as written.
+    pub phrase: bool,
 }
 
 impl Default for Settings {
@@ -75,6 +81,8 @@ impl Default for Settings {
             document_weight: 0.0,
             exact: false,
             on_degraded: OnDegraded::Error,
+            reach: Reach::default(),
+            phrase: false,
         }
     }
 }
@@ -89,6 +97,9 @@ const KNOWN: &[&str] = &[
     "document_weight",
     "exact",
     "on_degraded",
+    "prefix",
+    "fuzzy",
+    "phrase",
 ];
 
 const PLANNED: &[&str] = &[
@@ -124,6 +135,9 @@ impl Settings {
                 "document_weight" => self.document_weight = weight(key, value)?,
                 "exact" => self.exact = boolean(key, value)?,
                 "on_degraded" => self.on_degraded = parse_on_degraded(string(key, value)?)?,
+                "prefix" => self.reach.prefix = boolean(key, value)?,
+                "fuzzy" => self.reach.fuzzy = edits(key, value)?,
+                "phrase" => self.phrase = boolean(key, value)?,
                 planned if PLANNED.contains(&planned) => return Err(not_yet(planned)),
                 unknown => {
                     let all: Vec<&str> = KNOWN.iter().chain(PLANNED).copied().collect();
@@ -171,6 +185,11 @@ fn count(key: &str, value: &Value) -> Result<u32> {
     in_range(key, number)
 }
 
+fn edits(key: &str, value: &Value) -> Result<u8> {
+    let edits = value.as_u64().and_then(|edits| u8::try_from(edits).ok()).filter(|edits| *edits <= MAX_DISTANCE);
+    edits.ok_or_else(|| Error::invalid(format!("setting \"{key}\" must be 0, 1 or 2, not {value}")))
+}
+
 fn weight(key: &str, value: &Value) -> Result<f64> {
     value
         .as_f64()
@@ -192,6 +211,14 @@ mod tests {
     }
 
     #[test]
+    fn words_stand_for_others_only_when_asked() {
+        let s = Settings::default();
+        assert_eq!((s.reach, s.phrase), (Reach { prefix: false, fuzzy: 0 }, false));
+        let s = s.apply(&json!({"prefix": true, "fuzzy": 2, "phrase": true})).expect("valid");
+        assert_eq!((s.reach, s.phrase), (Reach { prefix: true, fuzzy: 2 }, true));
+    }
+
+    #[test]
     fn unknown_keys_name_the_nearest_and_planned_ones_are_unsupported() {
         let error = Settings::default().apply(&json!({"rrfk": 30})).expect_err("unknown");
         assert_eq!(error.hint.as_deref(), Some("Perhaps you meant \"rrf_k\"."));
@@ -210,6 +237,11 @@ mod tests {
             json!({"mode": "sparse"}),
             json!({"fusion": "sum"}),
             json!({"exact": 1}),
+            json!({"prefix": "yes"}),
+            json!({"fuzzy": 3}),
+            json!({"fuzzy": 0.5}),
+            json!({"fuzzy": true}),
+            json!({"phrase": 1}),
             json!("rrf"),
         ] {
             let error = Settings::default().apply(&bad).expect_err("bad");

@@ -78,7 +78,8 @@ pub struct SourceOptions {
     pub truncate: bool,
     /// What text is embedded.
     pub embed_template: EmbedTemplate,
-    /// Text search configuration of the BM25 leg, as typed; the backend resolves it.
+    /// Text search configuration of the BM25 leg, as typed; the backend resolves it. [`crate::lexical::language::AUTO`]: that of
+    /// each document's language.
     pub text_search_config: String,
     /// Globs of files to take within a folder; empty: the kind's own.
     pub glob: Vec<String>,

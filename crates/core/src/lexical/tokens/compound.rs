@@ -23,7 +23,7 @@ const LEVELS: [&[&str]; 4] = [&["://", "::", "/", "\\"], &["."], &["-"], &["_"]]
 const SUFFIXES: [&str; 2] = ["++", "#"];
 
 /// Han, Kana and Hangul, which are written without spaces or, in Korean, with endings joined to the word.
-fn is_cjk(c: char) -> bool {
+pub(in crate::lexical) fn is_cjk(c: char) -> bool {
     matches!(c,
         '\u{1100}'..='\u{11ff}' | '\u{3005}'..='\u{3007}' | '\u{3041}'..='\u{3096}' | '\u{309d}'..='\u{309f}'
         | '\u{30a1}'..='\u{30fa}' | '\u{30fc}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}' | '\u{3400}'..='\u{4dbf}'
@@ -31,7 +31,8 @@ fn is_cjk(c: char) -> bool {
         | '\u{20000}'..='\u{3ffff}')
 }
 
-fn is_word(c: char) -> bool {
+/// What words consist of.
+pub(in crate::lexical) fn is_word(c: char) -> bool {
     c == '_' || c.is_alphanumeric() || is_combining_mark(c)
 }
 
