@@ -28,7 +28,8 @@ COMMENT ON COLUMN rag.chunk_embedding.acl IS 'label needed to see it, copied fro
 -- The configuration that a document was read by; until now that of its source.
 ALTER TABLE rag.document ADD COLUMN text_search_config text;
 UPDATE rag.document d SET text_search_config = s.text_search_config FROM rag.source s WHERE s.id = d.source_id;
-CREATE INDEX document_text_search_config ON rag.document (source_id, text_search_config) WHERE current;
+-- By an expression, lest it be taken for a way to a document of a source.
+CREATE INDEX document_text_search_config ON rag.document ((source_id + 0), text_search_config) WHERE current;
 COMMENT ON COLUMN rag.source.text_search_config IS 'schema-qualified text search configuration of the BM25 leg, or auto: that of each document''s language';
 COMMENT ON COLUMN rag.document.text_search_config IS 'schema-qualified text search configuration that its chunks were read by; null: that of its source';
 

@@ -164,7 +164,8 @@ CREATE TABLE rag.document (
     text_search_config text
 );
 CREATE UNIQUE INDEX document_current_uri ON rag.document (source_id, uri) WHERE current;
-CREATE INDEX document_text_search_config ON rag.document (source_id, text_search_config) WHERE current;
+-- By an expression, lest it be taken for a way to a document of a source.
+CREATE INDEX document_text_search_config ON rag.document ((source_id + 0), text_search_config) WHERE current;
 CREATE INDEX document_external_id ON rag.document (external_id) WHERE external_id IS NOT NULL;
 COMMENT ON TABLE rag.document IS 'things with an identity in a source: files, pages, records';
 COMMENT ON COLUMN rag.document.id IS 'key; a new version of a document keeps it';

@@ -50,7 +50,7 @@ fn compact(collection: default!(Option<&str>, "NULL")) -> i64 {
     let compact = || {
         let mut merged = 0;
         for place in compaction::places(key(collection)?)? {
-            merged += compaction::compact(&place, Extent::Full)?;
+            merged += compaction::compact(&place, Extent::Full)?.merged;
         }
         Ok(merged as i64)
     };

@@ -26,8 +26,12 @@ pub fn try_exclusive(table: &str, object: i64) -> Result<bool> {
 }
 
 /// Takes `object` of `table` for the session if nobody holds it; says whether it did.
+///
+/// By the method of advisory locks, though no SQL function takes this one: PostgreSQL lets go of other locks of a session when
+/// any transaction of it fails, and does not when it ends well, so that a dead process would hold them for ever.
 pub fn try_for_session(table: &str, object: i64) -> Result<bool> {
-    acquire(&tag(table, object)?, pg_sys::ExclusiveLock, true, true)
+    let tag = pg_sys::LOCKTAG { locktag_lockmethodid: pg_sys::USER_LOCKMETHOD as u8, ..tag(table, object)? };
+    acquire(&tag, pg_sys::ExclusiveLock, true, true)
 }
 
 fn acquire(tag: &pg_sys::LOCKTAG, mode: u32, session: bool, dont_wait: bool) -> Result<bool> {

@@ -286,11 +286,11 @@ pub fn configs(collection_id: i64) -> Result<Configs> {
                     SELECT r.config FROM (
                         WITH RECURSIVE read_by (config) AS (
                             SELECT (SELECT d.text_search_config FROM rag.document d
-                                     WHERE d.source_id = s.id AND d.current AND d.text_search_config IS NOT NULL
+                                     WHERE d.source_id + 0 = s.id AND d.current AND d.text_search_config IS NOT NULL
                                      ORDER BY d.text_search_config LIMIT 1)
                             UNION ALL
                             SELECT (SELECT d.text_search_config FROM rag.document d
-                                     WHERE d.source_id = s.id AND d.current AND d.text_search_config > l.config
+                                     WHERE d.source_id + 0 = s.id AND d.current AND d.text_search_config > l.config
                                      ORDER BY d.text_search_config LIMIT 1)
                               FROM read_by l WHERE l.config IS NOT NULL)
                         SELECT config FROM read_by WHERE config IS NOT NULL) r) u

@@ -20,6 +20,7 @@ use pgrx::{FromDatum, PgTryBuilder, check_for_interrupts, pg_guard, pg_sys};
 use rag_core::{Error, Kind, Result};
 use std::ffi::{CString, c_int};
 use std::panic::AssertUnwindSafe;
+use std::time::{Duration, Instant};
 
 /// Name of the entry point.
 pub const FUNCTION: &str = "pg_rag_jobs_main";
@@ -28,6 +29,8 @@ pub const FUNCTION: &str = "pg_rag_jobs_main";
 const LOCK_TIMEOUT: &str = "60s";
 /// Milliseconds until the next look at jobs that somebody has locked.
 const LOCKED_PAUSE: u64 = 2000;
+/// How long segments are merged before jobs are looked for.
+const MOMENT: Duration = Duration::from_secs(1);
 
 unsafe extern "C-unwind" {
     // PostgreSQL's own handlers. The bindings' functions of these names are wrappers that no signal may call.
@@ -111,28 +114,38 @@ fn work(database: u32) -> Outcome<()> {
     }
 }
 
-/// Merges segments of the BM25 index in one place, if there are many in any; says whether it did. Where it `failed` this
-/// worker does not try again, and goes on with the others.
+/// Merges segments of the BM25 index a step in each place that has many, for a moment at most; says whether there is more to
+/// do. Where it `failed` this worker does not try again, and goes on with the others.
 fn tidy(failed: &mut Vec<Place>) -> bool {
     report(Some("pg_rag compaction"));
     let places = transaction(None, || compaction::places(None)).unwrap_or_else(|(_, error)| {
         pgrx::log!("pg_rag compaction: {}", error.message);
         Vec::new()
     });
-    let merged =
-        places.into_iter().filter(|place| !failed.contains(place)).collect::<Vec<_>>().into_iter().any(|place| {
-            check_for_interrupts!();
-            transaction(None, || compaction::compact(&place, Extent::Step)).map_or_else(
-                |(_, error)| {
-                    pgrx::log!("pg_rag compaction of collection {}: {}", place.collection_id, error.message);
-                    failed.push(place);
-                    false
-                },
-                |merged| merged > 0,
-            )
-        });
+    let (mut more, mut merged, started) = (false, false, Instant::now());
+    for place in places {
+        // Jobs have their turn, too.
+        if merged && started.elapsed() > MOMENT {
+            more = true;
+            break;
+        }
+        if failed.contains(&place) {
+            continue;
+        }
+        check_for_interrupts!();
+        match transaction(None, || compaction::compact(&place, Extent::Step)) {
+            Ok(compacted) => {
+                merged |= compacted.merged > 0;
+                more |= compacted.more;
+            }
+            Err((_, error)) => {
+                pgrx::log!("pg_rag compaction of collection {}: {}", place.collection_id, error.message);
+                failed.push(place);
+            }
+        }
+    }
     report(None);
-    merged
+    more
 }
 
 /// Runs one attempt and records its end.

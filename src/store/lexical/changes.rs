@@ -165,7 +165,7 @@ fn write(place: &Place, dead: bool, (ids, keys): (Ids, Keys), builder: Builder<S
     }
     let terms = writer.finish(&mut sink)?;
     let (documents, total_dl) = (built.documents, built.total_dl);
-    sink.finish(place, dead, &Merged { documents, total_dl, ids, keys, postings, terms })
+    sink.finish(place, dead, Merged { documents, total_dl, ids, keys, postings, terms }).map(|_| ())
 }
 
 /// Writes what the statement of a trigger changed; says whether there is something to merge now, if somebody `asks`.

@@ -13,7 +13,7 @@ use super::sink::{Place, TableSink};
 use crate::spi;
 use pgrx::check_for_interrupts;
 use rag_core::lexical::compaction::{self, Plan};
-use rag_core::lexical::index::Index;
+use rag_core::lexical::index::{Index, Part};
 use rag_core::lexical::whole::{self, Documents};
 use rag_core::{Error, Result};
 use std::rc::Rc;
@@ -36,23 +36,35 @@ pub fn places(collection_id: Option<i64>) -> Result<Vec<Place>> {
     })
 }
 
-/// Merges segments of a place once; returns how many. Somebody else's merge is not waited for unless it is to go all the
-/// way.
-pub fn compact(place: &Place, extent: Extent) -> Result<usize> {
+/// What a merge came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Compacted {
+    /// Segments that were merged.
+    pub merged: usize,
+    /// Whether a further step would find something to merge.
+    pub more: bool,
+}
+
+/// Merges segments of a place once. Somebody else's merge is not waited for unless it is to go all the way.
+pub fn compact(place: &Place, extent: Extent) -> Result<Compacted> {
     spi::needs_fresh_snapshots("segments cannot be merged")?;
     match extent {
         Extent::Full => spi::lock::exclusive("rag.lex_segment", place.collection_id)?,
-        Extent::Step if !spi::lock::try_exclusive("rag.lex_segment", place.collection_id)? => return Ok(0),
+        Extent::Step if !spi::lock::try_exclusive("rag.lex_segment", place.collection_id)? => {
+            return Ok(Compacted::default());
+        }
         Extent::Step => {}
     }
     spi::fresh_snapshot(|| {
         let merging = Merging::load(place)?;
         // What is not known to be alive cannot be merged. Nobody searches it either: see `population::is_usable`.
         let plan = if merging.strays() > 0 { Plan::default() } else { merging.plan(extent) };
-        if !plan.is_empty() {
-            merge(place, &merging, &plan)?;
+        if plan.is_empty() {
+            return Ok(Compacted::default());
         }
-        Ok(plan.live.len() + plan.dead.len())
+        let merged = merge(place, &merging, &plan)?;
+        let more = extent == Extent::Step && !merging.after(&plan, merged).plan(extent).is_empty();
+        Ok(Compacted { merged: plan.live.len() + plan.dead.len(), more })
     })
 }
 
@@ -65,13 +77,14 @@ enum Merging {
 impl Merging {
     fn load(place: &Place) -> Result<Self> {
         let labels = Labels::Only(place.acl.clone());
-        let chunks = population::load(place.collection_id, labels.clone(), 0)?.index;
-        Ok(match place.unit {
-            Unit::Chunk => Self::Chunks(chunks),
-            Unit::Document => {
-                Self::Documents(population::load_documents(place.collection_id, labels, 0)?.index, chunks)
-            }
-        })
+        let chunks = || Ok(population::load(place.collection_id, labels.clone(), 0)?.index);
+        if place.unit == Unit::Chunk {
+            return chunks().map(Self::Chunks);
+        }
+        let documents = population::load_documents(place.collection_id, labels.clone(), 0)?.index;
+        // What was never deleted lacks nothing.
+        let chunks = if documents.index().dead().is_empty() { Rc::new(Index::new(Vec::new())) } else { chunks()? };
+        Ok(Self::Documents(documents, chunks))
     }
 
     fn index(&self) -> &Index {
@@ -88,6 +101,19 @@ impl Merging {
         }
     }
 
+    /// What it is when `merged` has taken the place of what a plan names.
+    fn after(&self, plan: &Plan, merged: Vec<Part>) -> Self {
+        let index = self.index();
+        let rest = |parts: &[Part], done: &[usize]| -> Vec<Part> {
+            parts.iter().enumerate().filter(|(at, _)| !done.contains(at)).map(|(_, part)| part.clone()).collect()
+        };
+        let parts = [rest(index.live(), &plan.live), rest(index.dead(), &plan.dead), merged].concat();
+        match self {
+            Self::Chunks(_) => Self::Chunks(Rc::new(Index::new(parts))),
+            Self::Documents(_, chunks) => Self::Documents(Rc::new(Documents::new(parts)), Rc::clone(chunks)),
+        }
+    }
+
     fn plan(&self, extent: Extent) -> Plan {
         match (extent, self) {
             (Extent::Full, _) => compaction::full(self.index()),
@@ -97,11 +123,13 @@ impl Merging {
     }
 }
 
-fn merge(place: &Place, merging: &Merging, plan: &Plan) -> Result<()> {
+/// Writes the merged segments, which it returns, and removes those they are made of.
+fn merge(place: &Place, merging: &Merging, plan: &Plan) -> Result<Vec<Part>> {
     let mut interrupt = || {
         check_for_interrupts!();
         Ok(())
     };
+    let mut parts = Vec::new();
     for dead in [false, true] {
         let mut sink = TableSink::new()?;
         let merged = match (merging, dead) {
@@ -110,12 +138,13 @@ fn merge(place: &Place, merging: &Merging, plan: &Plan) -> Result<()> {
             (Merging::Documents(documents, _), _) => whole::merge(documents, plan, dead, &mut sink, &mut interrupt),
         };
         if let Some(merged) = merged? {
-            sink.finish(place, dead, &merged)?;
+            parts.push(sink.finish(place, dead, merged)?);
         }
     }
     let index = merging.index();
     let live = plan.live.iter().map(|at| index.live()[*at].id);
-    remove(live.chain(plan.dead.iter().map(|at| index.dead()[*at].id)).collect())
+    remove(live.chain(plan.dead.iter().map(|at| index.dead()[*at].id)).collect())?;
+    Ok(parts)
 }
 
 fn remove(segments: Vec<i64>) -> Result<()> {

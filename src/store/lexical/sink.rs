@@ -6,10 +6,13 @@
 //! becomes one row.
 
 use super::Unit;
+use super::rows::TableRows;
 use crate::spi;
 use rag_core::lexical::compaction::Merged;
+use rag_core::lexical::index::Part;
 use rag_core::lexical::shelf::Sink;
 use rag_core::{Error, Result};
+use std::rc::Rc;
 
 /// Bytes that are written at once.
 const BATCH: usize = 1 << 20;
@@ -77,7 +80,7 @@ impl TableSink {
     }
 
     /// Writes what is left and the row of the segment itself.
-    pub fn finish(mut self, place: &Place, dead: bool, segment: &Merged) -> Result<()> {
+    pub fn finish(mut self, place: &Place, dead: bool, segment: Merged) -> Result<Part> {
         let only = match (self.flushed, self.shelves.as_slice(), self.pages.as_slice()) {
             (false, [_], []) => self.shelves.pop().map(|(_, bytes)| bytes),
             _ => None,
@@ -101,7 +104,16 @@ impl TableSink {
             segment.keys.encode().into(),
             only.into(),
         ];
-        spi::execute(sql, &args).map(|_| ())
+        spi::execute(sql, &args)?;
+        Ok(Part {
+            id: self.id,
+            dead,
+            documents: segment.documents,
+            total_dl: segment.total_dl,
+            ids: Rc::new(segment.ids),
+            keys: Rc::new(segment.keys),
+            rows: Rc::new(TableRows(self.id)),
+        })
     }
 }
 

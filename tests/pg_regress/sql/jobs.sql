@@ -69,4 +69,5 @@ BEGIN
     END LOOP;
 END $$;
 SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pg_rag job worker';
+SELECT count(*) AS locks_left FROM pg_locks WHERE locktype = 'object' AND classid = 'rag.job'::regclass;
 DROP FUNCTION public.settled;
