@@ -54,7 +54,7 @@ pub fn empty(client: &mut Client, passages: u64) -> Result<(i64, i64, i64)> {
     let document: i64 = client
         .query_one(
             "WITH new AS (INSERT INTO rag.document (source_id, uri, media_type, content_sha256, options_sha256, parser_version)
-                          SELECT $1, g::text, 'text/plain', sha256(''), sha256(''), '0' FROM generate_series(0, $2) g RETURNING id)
+                          SELECT $1, g::text, 'text/plain', sha256(''), sha256(''), '0' FROM generate_series(0, $2::bigint) g RETURNING id)
              SELECT min(id) FROM new",
             &[&source, &((passages / PASSAGES) as i64)],
         )
