@@ -278,7 +278,8 @@ pub fn configs(collection_id: i64) -> Result<Configs> {
     // From one configuration of a source to the next by the index on documents, however many there are.
     let sql = "SELECT u.config, EXISTS (SELECT FROM pg_catalog.pg_ts_config c
                                           JOIN pg_catalog.pg_namespace n ON n.oid = c.cfgnamespace
-                                         WHERE pg_catalog.format('%I.%I', n.nspname, c.cfgname) = u.config), s.name
+                                         WHERE c.cfgname = (pg_catalog.parse_ident(u.config))[2]::name
+                                           AND n.nspname = (pg_catalog.parse_ident(u.config))[1]::name), s.name
                  FROM rag.source s
                 CROSS JOIN LATERAL (
                     SELECT s.text_search_config AS config WHERE s.text_search_config <> $2

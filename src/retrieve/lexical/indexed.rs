@@ -21,6 +21,9 @@ use std::collections::HashSet;
 /// So many eligible chunks are found before the search rather than after it.
 const SELECTIVE: i64 = 20_000;
 
+/// One in so many of the best is eligible, or counting all that are comes before going deeper.
+const RARE: usize = 10;
+
 /// How much deeper each further step goes.
 const DEEPER: usize = 4;
 
@@ -51,6 +54,8 @@ pub fn search(
         Eligible::Only(passages) => Some(passages.entries()),
         Eligible::Filter(_) => None,
     };
+    // Without a filter all that is seen is found.
+    let (mut seen, mut counted) = (0, eligible.is_all());
     loop {
         let hits = opened.search(&query, allow.as_deref(), &mut interrupt)?;
         found.extend(chunks(collection, eligible, &hits)?);
@@ -58,7 +63,9 @@ pub fn search(
         if found.len() >= limit || hits.len() < query.k || allow.is_some() {
             break;
         }
-        if query.after.is_none() && !eligible.is_all() {
+        seen += hits.len();
+        if !counted && found.len() * RARE < seen {
+            counted = true;
             allow = few(collection, eligible)?;
         }
         if allow.is_some() {
