@@ -58,8 +58,9 @@ pub fn search(
     let (mut seen, mut counted) = (0, eligible.is_all());
     loop {
         let hits = opened.search(&query, allow.as_deref(), &mut interrupt)?;
-        found.extend(chunks(collection, eligible, &hits)?);
         // Those that are allowed are eligible, so the best of them are the best.
+        let known = allow.is_some() || eligible.is_all();
+        found.extend(if known { all(&hits) } else { passing(collection, eligible, &hits)? });
         if found.len() >= limit || hits.len() < query.k || allow.is_some() {
             break;
         }
@@ -71,14 +72,11 @@ pub fn search(
         if allow.is_some() {
             // From the beginning, because what was found so far is among it.
             found.clear();
-            query.after = None;
-            query.k = limit;
-            let hits = opened.search(&query, allow.as_deref(), &mut interrupt)?;
-            found.extend(chunks(collection, eligible, &hits)?);
-            break;
+            (query.after, query.k) = (None, limit);
+        } else {
+            query.after = hits.last().copied();
+            query.k *= DEEPER;
         }
-        query.after = hits.last().copied();
-        query.k *= DEEPER;
     }
     found.truncate(limit);
     Ok((found, query))
@@ -104,10 +102,14 @@ pub fn labels() -> Result<Option<Labels>> {
     }
 }
 
+fn all(hits: &[Hit]) -> Vec<(i64, f64)> {
+    hits.iter().map(|h| (h.id, h.score)).collect()
+}
+
 /// The hits that are eligible, in their order.
-fn chunks(collection: &Collection, eligible: &Eligible<'_>, hits: &[Hit]) -> Result<Vec<(i64, f64)>> {
-    if hits.is_empty() || eligible.is_all() {
-        return Ok(hits.iter().map(|h| (h.id, h.score)).collect());
+fn passing(collection: &Collection, eligible: &Eligible<'_>, hits: &[Hit]) -> Result<Vec<(i64, f64)>> {
+    if hits.is_empty() {
+        return Ok(Vec::new());
     }
     let keys: Vec<i64> = hits.iter().map(|h| h.id).collect();
     let mut args = vec![collection.id.into(), keys.into()];

@@ -96,13 +96,9 @@ impl Documents {
             if here.is_empty() {
                 continue;
             }
-            let passages = OpenList::find(part, PASSAGES, cache)?.ok_or_else(|| corrupt("pieces without passages"))?;
-            let pieces = pieces_of(&passages, &here, |at, posting| whole.add(at, posting, minus))?;
-            if pieces != here.len() as u64 {
-                return Err(corrupt("a piece without passages"));
-            }
+            passages_of(part, &here, cache, |at, posting| whole.add(at, posting, minus))?;
             if !minus {
-                documents = documents.saturating_sub(pieces);
+                documents = documents.saturating_sub(here.len() as u64);
             }
             for (term, name) in terms.iter().enumerate() {
                 let Some(list) = OpenList::find(part, name, cache)? else { continue };
@@ -148,11 +144,7 @@ fn overlap(a: &Ids, b: &Ids) -> bool {
 }
 
 /// Tells `each` the postings of a list that belong to `here`, which are ordinals and what they stand for; returns how many.
-fn pieces_of(
-    list: &OpenList<'_>,
-    here: &[(u32, usize)],
-    mut each: impl FnMut(usize, Posting) -> Result<()>,
-) -> Result<u64> {
+fn pieces_of(list: &OpenList<'_>, here: &[(u32, usize)], mut each: impl FnMut(usize, Posting)) -> Result<u64> {
     let directory = list.directory()?;
     let mut cursor = Cursor::new(&directory, list);
     let mut found = 0;
@@ -162,13 +154,22 @@ fn pieces_of(
             reached if reached == *ordinal => {
                 if let Some(posting) = cursor.posting() {
                     found += 1;
-                    each(*at, posting)?;
+                    each(*at, posting);
                 }
             }
             _ => {}
         }
     }
     Ok(found)
+}
+
+/// Tells `each` of how many passages and how long the pieces are that belong to `here`; every piece says so.
+fn passages_of(part: &Part, here: &[(u32, usize)], cache: &Cache, each: impl FnMut(usize, Posting)) -> Result<()> {
+    let list = OpenList::find(part, PASSAGES, cache)?.ok_or_else(|| corrupt("pieces without passages"))?;
+    match pieces_of(&list, here, each)? == here.len() as u64 {
+        true => Ok(()),
+        false => Err(corrupt("a piece without passages")),
+    }
 }
 
 /// Split documents while they are added up.
@@ -186,16 +187,14 @@ impl<'a> Whole<'a> {
         Self { entries, terms, sums: vec![(0, 0); entries.len()], tfs: vec![0; entries.len() * terms] }
     }
 
-    fn add(&mut self, at: usize, piece: Posting, minus: bool) -> Result<()> {
+    fn add(&mut self, at: usize, piece: Posting, minus: bool) {
         let sign = if minus { -1 } else { 1 };
         self.sums[at].0 += sign * i64::from(piece.tf);
         self.sums[at].1 += sign * i64::from(piece.dl);
-        Ok(())
     }
 
-    fn add_term(&mut self, at: usize, term: usize, piece: Posting, minus: bool) -> Result<()> {
+    fn add_term(&mut self, at: usize, term: usize, piece: Posting, minus: bool) {
         self.tfs[at * self.terms + term] += if minus { -i64::from(piece.tf) } else { i64::from(piece.tf) };
-        Ok(())
     }
 
     /// Each document that has passages: its number, its length and its term frequencies.
@@ -316,17 +315,12 @@ fn add_up(
         if here.is_empty() {
             continue;
         }
-        let passages = OpenList::find(part, PASSAGES, &cache)?.ok_or_else(|| corrupt("pieces without passages"))?;
         let sign = if *minus { -1 } else { 1 };
-        let found = pieces_of(&passages, &here, |at, posting| {
+        passages_of(part, &here, &cache, |at, posting| {
             let sum = sums.entry(entries[at]).or_default();
             sum.0 += sign * i64::from(posting.tf);
             sum.1 += sign * i64::from(posting.dl);
-            Ok(())
         })?;
-        if found != here.len() as u64 {
-            return Err(corrupt("a piece without passages"));
-        }
     }
     for (part, _, out) in &mut inputs {
         for (entry, ordinal) in part.ids.iter().zip(0u32..) {
