@@ -3,8 +3,8 @@
 //! What the engine asks of the operating system.
 //!
 //! Owns the inherited socket, credentials of a peer, priorities, limits and `/proc`. Outside of tests it is the one file
-//! of the engine with unsafe code, for the two things that cannot be said otherwise: taking over a descriptor that is
-//! known by number, and giving freed memory back.
+//! of the engine with unsafe code, for the three things that cannot be said otherwise: taking over a descriptor that is
+//! known by number, flags of those that are not known at all, and giving freed memory back.
 
 use rag_core::{Error, Kind, Result};
 use rustix::net::RecvFlags;
@@ -36,6 +36,16 @@ pub fn take_listener(fd: RawFd) -> Result<UnixListener> {
     // SAFETY: the descriptor was just seen to be an open socket, and by the contract of --listen-fd nobody else in this
     // process owns it.
     Ok(unsafe { UnixListener::from_raw_fd(fd) })
+}
+
+/// Keeps children from inheriting what this process was started with beyond its standard streams; what it opens itself is
+/// closed on exec already. A kernel before 5.11 leaves it to whoever starts the engine, which does the same.
+#[allow(unsafe_code)]
+pub fn close_inherited_on_exec() {
+    // SAFETY: sets a flag of descriptors and closes none.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
+    }
 }
 
 /// Fails unless the process at the other end runs as the same user.

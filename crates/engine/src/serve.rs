@@ -107,6 +107,7 @@ impl Engine {
 
 /// Serves `listener` until the process ends.
 pub fn run(listener: &UnixListener, options: &Options) -> Result<()> {
+    os::close_inherited_on_exec();
     os::prefer_as_victim(500);
     os::raise_open_files();
     os::end_with_stdin();
