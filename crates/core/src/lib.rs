@@ -29,6 +29,7 @@
 
 pub mod document;
 pub mod error;
+pub mod evaluation;
 pub mod lexical;
 pub mod metrics;
 pub mod protocol;
