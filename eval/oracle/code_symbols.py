@@ -90,6 +90,7 @@ FAULTS = (
     ("rust", "a literal before it ends with a backslash, which ctags takes to escape the quote behind", without_last_backslash),
     ("sql", "`CREATE SCHEMA IF NOT EXISTS` stands before it; ctags lists nothing behind", replaced(r"\b(CREATE SCHEMA) IF NOT EXISTS\b", r"\1")),
     ("sql", "`SET name = value` of a function; ctags stops at the sign", replaced(r"(\bSET\s+\w+\s*)=", r"\1 TO ")),
+    ("sql", "`BEGIN;` of a transaction stands before it, which ctags takes for that of a function", replaced(r"\bBEGIN;", "")),
     ("sql", "a trigger that executes a function; ctags lists those with statements", replaced(r"\bEXECUTE (FUNCTION|PROCEDURE)\b[^;]*;", "BEGIN NULL; END;")),
 )
 WITH_BODIES = replaced(r"(\bdeclare function [^;{]*);", r"\1 {}")
