@@ -311,6 +311,22 @@ fn an_odd_author_costs_no_feed() {
     assert_eq!(authors.collect::<Vec<_>>(), [Some(json!("\u{FF08}Ann\u{FF09}")), None]);
 }
 
+/// Found by fuzzing: the parser panicked, which cost the feed.
+#[test]
+fn an_encoding_that_is_named_late_changes_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("feed.xml");
+    let declared = "<?xml version='1.0' encoding='ISO-8859-1'?>";
+    let feed = format!(
+        "<!-- first -->{declared}<rss version='2.0'><channel><title>x</title>{declared}
+        <item><guid>1</guid><description>Größe</description></item></channel></rss>"
+    );
+    std::fs::write(&path, feed).expect("a file");
+    let source = spec(path.to_str().expect("UTF-8"), &[]);
+    let listed = list(&source).expect("lists");
+    assert_eq!(read(&source, &listed[0]).expect("a post").text, "Größe");
+}
+
 #[test]
 fn a_post_that_left_the_feed_cannot_be_read_any_more() {
     let address = serve(site);

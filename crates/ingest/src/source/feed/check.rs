@@ -88,7 +88,7 @@ pub fn is_feed(text: &str) -> bool {
                 return matches!(local(&root), "rss" | "feed") || (local(&root) == "RDF" && of_feed());
             }
             Ok(Event::Text(said)) if said.trim().is_empty() => {}
-            Ok(Event::Comment(_) | Event::PI(_) | Event::DocType(_)) => {}
+            Ok(Event::Comment(_) | Event::PI(_) | Event::DocType(_) | Event::Decl(_)) => {}
             _ => return false,
         }
     }
@@ -122,7 +122,8 @@ pub fn xml(text: &str) -> Result<String> {
             Event::End(_) => bounds.leave(),
             _ => {}
         }
-        if left_out.is_none() {
+        // One that stands late would change the encoding of what was decoded already.
+        if left_out.is_none() && !matches!(event, Event::Decl(_)) {
             kept.keep(&event, raw)?;
         }
         left_out = left_out.filter(|depth| *depth < bounds.depth());
