@@ -48,12 +48,13 @@ rule_unsafe() {
     'src/(vector|tsvector|json|am|engine_client|guc|lib)\.rs|src/(spi|worker)/.*' src
 }
 
-# api → sync, retrieve → store → spi; settings are read where a call comes in and handed down.
+# api → sync, evaluate → retrieve → store → spi; settings are read where a call comes in and handed down.
 rule_src_layers() {
   local bad=0
   only_in 'crate::api\b' "only lib may use api" 'src/lib\.rs|src/api/.*' src || bad=1
-  only_in 'crate::(sync|retrieve)\b' "only api and worker may use sync and retrieve" 'src/lib\.rs|src/(api|sync|retrieve|worker)/.*' src || bad=1
-  only_in 'crate::store\b' "store is used from above only" 'src/(api|sync|retrieve|store|worker)/.*' src || bad=1
+  only_in 'crate::(sync|evaluate)\b' "only api and worker may use sync and evaluate" 'src/lib\.rs|src/(api|sync|evaluate|worker)/.*' src || bad=1
+  only_in 'crate::retrieve\b' "only api, evaluate and worker may use retrieve" 'src/lib\.rs|src/(api|evaluate|retrieve|worker)/.*' src || bad=1
+  only_in 'crate::store\b' "store is used from above only" 'src/(api|sync|evaluate|retrieve|store|worker)/.*' src || bad=1
   only_in '\bguc::[a-z]' "settings are read in api and worker only" 'src/lib\.rs|src/(api|worker)/.*' src || bad=1
   return "$bad"
 }

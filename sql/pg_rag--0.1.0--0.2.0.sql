@@ -127,6 +127,12 @@ BEGIN
         RAISE insufficient_privilege USING MESSAGE = 'this trigger belongs to the tables of pg_rag';
     END IF;
     CASE TG_TABLE_NAME
+        WHEN 'collection' THEN
+            -- Its passages are gone; what is left of their index is of no use to anybody.
+            DELETE FROM rag.lex_page t USING gone g, rag.lex_segment x WHERE x.collection_id = g.id AND t.segment_id = x.id;
+            DELETE FROM rag.lex_shelf t USING gone g, rag.lex_segment x WHERE x.collection_id = g.id AND t.segment_id = x.id;
+            DELETE FROM rag.lex_segment t USING gone g WHERE t.collection_id = g.id;
+            DELETE FROM rag.lex_gap t USING gone g WHERE t.collection_id = g.id;
         WHEN 'source' THEN
             DELETE FROM rag.sync t USING gone g WHERE t.source_id = g.id;
             DELETE FROM rag.job t USING gone g WHERE t.source_id = g.id;
@@ -138,12 +144,23 @@ BEGIN
             DELETE FROM rag.chunk_embedding t USING gone g WHERE t.chunk_id = g.id;
         WHEN 'job' THEN
             DELETE FROM rag.job_failure t USING gone g WHERE t.job_id = g.id;
+        WHEN 'question_set' THEN
+            DELETE FROM rag.run t USING gone g WHERE t.set_id = g.id;
+            DELETE FROM rag.question t USING gone g WHERE t.set_id = g.id;
+        WHEN 'question' THEN
+            DELETE FROM rag.gold t USING gone g WHERE t.question_id = g.id;
+        WHEN 'run' THEN
+            DELETE FROM rag.run_question t USING gone g WHERE t.run_id = g.id;
+            DELETE FROM rag.run_list t USING gone g WHERE t.run_id = g.id;
+            DELETE FROM rag.run_metric t USING gone g WHERE t.run_id = g.id;
     END CASE;
     RETURN NULL;
 END
 $function$;
 COMMENT ON FUNCTION rag.cascade_delete() IS 'trigger: deletes what belongs to deleted rows';
 
+CREATE TRIGGER cascade_delete AFTER DELETE ON rag.collection REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION rag.cascade_delete();
 CREATE TRIGGER cascade_delete AFTER DELETE ON rag.source REFERENCING OLD TABLE AS gone
     FOR EACH STATEMENT EXECUTE FUNCTION rag.cascade_delete();
 CREATE TRIGGER cascade_delete AFTER DELETE ON rag.sync REFERENCING OLD TABLE AS gone
@@ -163,20 +180,28 @@ DECLARE
 BEGIN
     IF TG_OP = 'TRUNCATE' THEN
         RAISE foreign_key_violation USING MESSAGE = format('table rag.%I cannot be truncated', TG_TABLE_NAME),
-            HINT = 'Drop sources with rag.drop_source.';
+            HINT = CASE TG_TABLE_NAME WHEN 'run' THEN 'Delete runs with rag.drop_run.'
+                        WHEN 'question' THEN 'Drop question sets with rag.drop_question_set.'
+                        WHEN 'question_set' THEN 'Drop question sets with rag.drop_question_set.'
+                        ELSE 'Drop sources with rag.drop_source.' END;
     END IF;
     CASE TG_TABLE_NAME
         WHEN 'source' THEN
             -- Also those that the caller may not see: they are not his to delete.
             used := EXISTS (SELECT FROM rag.document d WHERE d.source_id = OLD.id);
         WHEN 'collection' THEN
-            used := EXISTS (SELECT FROM rag.source s WHERE s.collection_id = OLD.id);
+            used := EXISTS (SELECT FROM rag.source s WHERE s.collection_id = OLD.id)
+                    OR EXISTS (SELECT FROM rag.question_set q WHERE q.collection_id = OLD.id);
+        WHEN 'question' THEN
+            -- Its values are part of the means of runs.
+            used := EXISTS (SELECT FROM rag.question_set q JOIN rag.run r ON r.set_id = q.id WHERE q.id = OLD.set_id);
         WHEN 'model' THEN
             used := EXISTS (SELECT FROM rag.collection c WHERE c.model_id = OLD.id)
                     OR EXISTS (SELECT FROM rag.chunk_embedding e WHERE e.model_id = OLD.id);
     END CASE;
     IF used THEN
-        RAISE foreign_key_violation USING MESSAGE = format('%s "%s" is in use', TG_TABLE_NAME, OLD.name);
+        RAISE foreign_key_violation USING MESSAGE = format('%s "%s" is in use', TG_TABLE_NAME,
+            coalesce(to_jsonb(OLD) ->> 'name', to_jsonb(OLD) ->> 'key'));
     END IF;
     RETURN OLD;
 END
@@ -186,6 +211,7 @@ COMMENT ON FUNCTION rag.refuse_delete() IS 'trigger: refuses to delete rows that
 CREATE TRIGGER refuse_delete BEFORE DELETE ON rag.source FOR EACH ROW EXECUTE FUNCTION rag.refuse_delete();
 CREATE TRIGGER refuse_delete BEFORE DELETE ON rag.collection FOR EACH ROW EXECUTE FUNCTION rag.refuse_delete();
 CREATE TRIGGER refuse_delete BEFORE DELETE ON rag.model FOR EACH ROW EXECUTE FUNCTION rag.refuse_delete();
+COMMENT ON TRIGGER cascade_delete ON rag.collection IS 'deletes what is left of its BM25 index with it';
 COMMENT ON TRIGGER cascade_delete ON rag.source IS 'deletes runs and jobs with it';
 COMMENT ON TRIGGER refuse_delete ON rag.source IS 'a source with documents stays';
 COMMENT ON TRIGGER cascade_delete ON rag.sync IS 'deletes its manifest with it';
@@ -350,6 +376,295 @@ ALTER TABLE rag.sync_item ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.job ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.job_failure ENABLE ROW LEVEL SECURITY;
 
+-- Evaluation: questions with their gold, and runs with all that was measured. Gold names a place in a document and not a chunk;
+-- it is looked up anew by each run, which keeps what it found. Ranked lists are kept as arrays, one row for each question
+-- and stage; rag.run_result shows them as rows.
+
+CREATE TABLE rag.question_set (
+    id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+    name text NOT NULL UNIQUE CHECK (name <> ''),
+    collection_id bigint NOT NULL,
+    description text,
+    created_at timestamptz NOT NULL DEFAULT pg_catalog.now(),
+    acl text CONSTRAINT question_set_acl_check CHECK (acl <> '')
+);
+COMMENT ON TABLE rag.question_set IS 'sets of questions whose answers are known';
+COMMENT ON COLUMN rag.question_set.id IS 'key';
+COMMENT ON COLUMN rag.question_set.name IS 'name used in SQL';
+COMMENT ON COLUMN rag.question_set.collection_id IS 'collection that is asked';
+COMMENT ON COLUMN rag.question_set.description IS 'what it is for';
+COMMENT ON COLUMN rag.question_set.created_at IS 'when it was created';
+COMMENT ON COLUMN rag.question_set.acl IS 'label that a role needs in rag.acl to see it and its runs; null: no label needed';
+
+CREATE TABLE rag.question (
+    id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+    set_id bigint NOT NULL,
+    key text NOT NULL CHECK (key <> ''),
+    ordinal integer NOT NULL CHECK (ordinal > 0),
+    text text NOT NULL CHECK (text <> ''),
+    strata text[] NOT NULL DEFAULT '{}',
+    cluster text,
+    answerable boolean NOT NULL DEFAULT true,
+    filter jsonb NOT NULL DEFAULT '{}',
+    metadata jsonb NOT NULL DEFAULT '{}'
+);
+CREATE UNIQUE INDEX question_key ON rag.question (set_id, key);
+COMMENT ON TABLE rag.question IS 'questions of a set';
+COMMENT ON COLUMN rag.question.id IS 'key';
+COMMENT ON COLUMN rag.question.set_id IS 'set it belongs to';
+COMMENT ON COLUMN rag.question.key IS 'its name in the set';
+COMMENT ON COLUMN rag.question.ordinal IS 'its place in the set, from 1';
+COMMENT ON COLUMN rag.question.text IS 'what is asked';
+COMMENT ON COLUMN rag.question.strata IS 'groups that it is reported in';
+COMMENT ON COLUMN rag.question.cluster IS 'questions with the same one are about one thing and are drawn together; null: alone';
+COMMENT ON COLUMN rag.question.answerable IS 'whether the collection has an answer';
+COMMENT ON COLUMN rag.question.filter IS 'filter of its search';
+COMMENT ON COLUMN rag.question.metadata IS 'what else was said of it';
+
+CREATE TABLE rag.gold (
+    id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+    question_id bigint NOT NULL,
+    ordinal integer NOT NULL CHECK (ordinal > 0),
+    source text,
+    uri text,
+    external_id text,
+    line_start integer,
+    line_end integer,
+    page_start integer,
+    page_end integer,
+    char_start bigint,
+    char_end bigint,
+    quote text,
+    grade integer NOT NULL DEFAULT 1,
+    note text,
+    CONSTRAINT gold_document_check CHECK (pg_catalog.num_nonnulls(uri, external_id) = 1),
+    CONSTRAINT gold_span_check CHECK (pg_catalog.num_nonnulls(line_start, page_start, char_start, quote) <= 1
+        AND (line_start IS NULL) = (line_end IS NULL) AND (page_start IS NULL) = (page_end IS NULL)
+        AND (char_start IS NULL) = (char_end IS NULL))
+);
+CREATE UNIQUE INDEX gold_question ON rag.gold (question_id, ordinal);
+COMMENT ON TABLE rag.gold IS 'judged places: evidence for a question, and what only looks like it';
+COMMENT ON COLUMN rag.gold.id IS 'key';
+COMMENT ON COLUMN rag.gold.question_id IS 'the question';
+COMMENT ON COLUMN rag.gold.ordinal IS 'its place among those of the question, from 1';
+COMMENT ON COLUMN rag.gold.source IS 'name of the source; null: any of the collection';
+COMMENT ON COLUMN rag.gold.uri IS 'URI of the document';
+COMMENT ON COLUMN rag.gold.external_id IS 'the source''s own key of the document';
+COMMENT ON COLUMN rag.gold.line_start IS 'first line, from 1; without any place the whole document is meant';
+COMMENT ON COLUMN rag.gold.line_end IS 'last line';
+COMMENT ON COLUMN rag.gold.page_start IS 'first page, from 1';
+COMMENT ON COLUMN rag.gold.page_end IS 'last page';
+COMMENT ON COLUMN rag.gold.char_start IS 'first character of the stored text, from 0';
+COMMENT ON COLUMN rag.gold.char_end IS 'one past the last character';
+COMMENT ON COLUMN rag.gold.quote IS 'words that stand there, once in the document; white space is compared loosely';
+COMMENT ON COLUMN rag.gold.grade IS 'how relevant, from 1; 0 and below: judged and not relevant';
+COMMENT ON COLUMN rag.gold.note IS 'why, for people';
+
+CREATE TABLE rag.run (
+    id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+    set_id bigint NOT NULL,
+    name text,
+    profile text NOT NULL,
+    settings jsonb NOT NULL,
+    top_k integer NOT NULL CHECK (top_k > 0),
+    questions integer NOT NULL CHECK (questions >= 0),
+    unanswerable integer NOT NULL CHECK (unanswerable >= 0),
+    questions_sha256 bytea NOT NULL,
+    gold_sha256 bytea NOT NULL,
+    index_state jsonb NOT NULL,
+    model text NOT NULL,
+    model_sha256 text,
+    extension_version text NOT NULL,
+    machine jsonb NOT NULL,
+    started timestamptz NOT NULL,
+    finished timestamptz NOT NULL
+);
+CREATE INDEX run_set ON rag.run (set_id, id);
+COMMENT ON TABLE rag.run IS 'evaluations of a question set with one configuration, and all that is needed to repeat them';
+COMMENT ON COLUMN rag.run.id IS 'key';
+COMMENT ON COLUMN rag.run.set_id IS 'question set';
+COMMENT ON COLUMN rag.run.name IS 'name given by whoever ran it';
+COMMENT ON COLUMN rag.run.profile IS 'profile and its version';
+COMMENT ON COLUMN rag.run.settings IS 'all settings that were in force';
+COMMENT ON COLUMN rag.run.top_k IS 'depth of the final ranking';
+COMMENT ON COLUMN rag.run.questions IS 'answerable questions; the denominator of every mean';
+COMMENT ON COLUMN rag.run.unanswerable IS 'questions without an answer, which no metric counts';
+COMMENT ON COLUMN rag.run.questions_sha256 IS 'hash of the questions as asked';
+COMMENT ON COLUMN rag.run.gold_sha256 IS 'hash of the gold and the passages it was found in';
+COMMENT ON COLUMN rag.run.index_state IS 'what was searched: counts, hash of the passages, state of the indexes';
+COMMENT ON COLUMN rag.run.model IS 'embedding model';
+COMMENT ON COLUMN rag.run.model_sha256 IS 'hash of its file; null for models shipped with the extension';
+COMMENT ON COLUMN rag.run.extension_version IS 'version of pg_rag';
+COMMENT ON COLUMN rag.run.machine IS 'server version, processors, architecture';
+COMMENT ON COLUMN rag.run.started IS 'when it started';
+COMMENT ON COLUMN rag.run.finished IS 'when it ended';
+
+CREATE TABLE rag.run_question (
+    run_id bigint NOT NULL,
+    question_id bigint NOT NULL,
+    unit text NOT NULL CHECK (unit IN ('chunk', 'document')),
+    items bigint[] NOT NULL,
+    grades integer[] NOT NULL,
+    gold_ids bigint[] NOT NULL,
+    gold_items bigint[] NOT NULL,
+    results integer NOT NULL,
+    top_score double precision,
+    embed_ms double precision NOT NULL,
+    dense_ms double precision NOT NULL,
+    bm25_ms double precision NOT NULL,
+    fusion_ms double precision NOT NULL,
+    total_ms double precision NOT NULL,
+    PRIMARY KEY (run_id, question_id)
+);
+COMMENT ON TABLE rag.run_question IS 'what a run knew of each question: its gold as it was found, and the time of each stage';
+COMMENT ON COLUMN rag.run_question.run_id IS 'the run';
+COMMENT ON COLUMN rag.run_question.question_id IS 'the question';
+COMMENT ON COLUMN rag.run_question.unit IS 'what is counted as one result: chunk, or document at the place of its best chunk';
+COMMENT ON COLUMN rag.run_question.items IS 'ids of judged chunks or documents';
+COMMENT ON COLUMN rag.run_question.grades IS 'their grades, in the same order';
+COMMENT ON COLUMN rag.run_question.gold_ids IS 'relevant gold, once for each of its items';
+COMMENT ON COLUMN rag.run_question.gold_items IS 'these items, in the same order';
+COMMENT ON COLUMN rag.run_question.results IS 'results of the search';
+COMMENT ON COLUMN rag.run_question.top_score IS 'score of the best; null without a result';
+COMMENT ON COLUMN rag.run_question.embed_ms IS 'milliseconds until the question had a vector';
+COMMENT ON COLUMN rag.run_question.dense_ms IS 'milliseconds of the dense leg';
+COMMENT ON COLUMN rag.run_question.bm25_ms IS 'milliseconds of the BM25 leg';
+COMMENT ON COLUMN rag.run_question.fusion_ms IS 'milliseconds of what came after the legs';
+COMMENT ON COLUMN rag.run_question.total_ms IS 'milliseconds of the search, evidence not read';
+
+CREATE TABLE rag.run_list (
+    run_id bigint NOT NULL,
+    question_id bigint NOT NULL,
+    stage text NOT NULL,
+    found integer NOT NULL CHECK (found >= 0),
+    chunk_ids bigint[] NOT NULL,
+    document_ids bigint[] NOT NULL,
+    scores double precision[] NOT NULL,
+    PRIMARY KEY (run_id, question_id, stage)
+);
+COMMENT ON TABLE rag.run_list IS 'ranked lists of each stage of a run, ties broken as they were measured; rag.run_result shows them as rows';
+COMMENT ON COLUMN rag.run_list.run_id IS 'the run';
+COMMENT ON COLUMN rag.run_list.question_id IS 'the question';
+COMMENT ON COLUMN rag.run_list.stage IS 'dense, bm25, fusion or final';
+COMMENT ON COLUMN rag.run_list.found IS 'how many the stage ranked; what comes after them in the arrays was found by the other leg and given a score';
+COMMENT ON COLUMN rag.run_list.chunk_ids IS 'chunks, best first';
+COMMENT ON COLUMN rag.run_list.document_ids IS 'their documents';
+COMMENT ON COLUMN rag.run_list.scores IS 'their scores by the stage';
+
+CREATE TABLE rag.run_metric (
+    run_id bigint NOT NULL,
+    question_id bigint NOT NULL,
+    stage text NOT NULL,
+    metric text NOT NULL,
+    value double precision NOT NULL,
+    PRIMARY KEY (run_id, stage, metric, question_id)
+);
+COMMENT ON TABLE rag.run_metric IS 'what was measured of each question; means over all of them are in rag.run_summary';
+COMMENT ON COLUMN rag.run_metric.run_id IS 'the run';
+COMMENT ON COLUMN rag.run_metric.question_id IS 'the question';
+COMMENT ON COLUMN rag.run_metric.stage IS 'dense, bm25, fusion or final';
+COMMENT ON COLUMN rag.run_metric.metric IS 'nDCG@k, Recall@k, MRR@k, MAP, success@k, P@k, unjudged@k, or gold@k: the share of gold that the first k results reach';
+COMMENT ON COLUMN rag.run_metric.value IS 'from 0 to 1';
+
+CREATE TRIGGER cascade_delete AFTER DELETE ON rag.question_set REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION rag.cascade_delete();
+CREATE TRIGGER cascade_delete AFTER DELETE ON rag.question REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION rag.cascade_delete();
+CREATE TRIGGER cascade_delete AFTER DELETE ON rag.run REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION rag.cascade_delete();
+CREATE TRIGGER refuse_delete BEFORE DELETE ON rag.question FOR EACH ROW EXECUTE FUNCTION rag.refuse_delete();
+COMMENT ON TRIGGER cascade_delete ON rag.question_set IS 'deletes questions and runs with it';
+COMMENT ON TRIGGER cascade_delete ON rag.question IS 'deletes its gold with it';
+COMMENT ON TRIGGER cascade_delete ON rag.run IS 'deletes what it measured with it';
+COMMENT ON TRIGGER refuse_delete ON rag.question IS 'a question that runs count stays';
+CREATE TRIGGER refuse_truncate BEFORE TRUNCATE ON rag.question_set FOR EACH STATEMENT EXECUTE FUNCTION rag.refuse_delete();
+COMMENT ON TRIGGER refuse_truncate ON rag.question_set IS 'rows that others refer to are not truncated';
+CREATE TRIGGER refuse_truncate BEFORE TRUNCATE ON rag.question FOR EACH STATEMENT EXECUTE FUNCTION rag.refuse_delete();
+COMMENT ON TRIGGER refuse_truncate ON rag.question IS 'rows that others refer to are not truncated';
+CREATE TRIGGER refuse_truncate BEFORE TRUNCATE ON rag.run FOR EACH STATEMENT EXECUTE FUNCTION rag.refuse_delete();
+COMMENT ON TRIGGER refuse_truncate ON rag.run IS 'rows that others refer to are not truncated';
+
+ALTER TABLE rag.question_set ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.question ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.gold ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.run ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.run_question ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.run_list ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.run_metric ENABLE ROW LEVEL SECURITY;
+CREATE POLICY labelled ON rag.question_set USING (
+    acl IS NULL OR acl OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT a.label FROM rag.acl a)));
+CREATE POLICY of_set ON rag.question USING (
+    EXISTS (SELECT FROM rag.question_set s WHERE s.id OPERATOR(pg_catalog.=) set_id));
+CREATE POLICY of_question ON rag.gold USING (
+    EXISTS (SELECT FROM rag.question q WHERE q.id OPERATOR(pg_catalog.=) question_id));
+CREATE POLICY of_set ON rag.run USING (
+    EXISTS (SELECT FROM rag.question_set s WHERE s.id OPERATOR(pg_catalog.=) set_id));
+CREATE POLICY of_run ON rag.run_question USING (
+    EXISTS (SELECT FROM rag.run r WHERE r.id OPERATOR(pg_catalog.=) run_id));
+CREATE POLICY of_run ON rag.run_list USING (
+    EXISTS (SELECT FROM rag.run r WHERE r.id OPERATOR(pg_catalog.=) run_id));
+CREATE POLICY of_run ON rag.run_metric USING (
+    EXISTS (SELECT FROM rag.run r WHERE r.id OPERATOR(pg_catalog.=) run_id));
+COMMENT ON POLICY labelled ON rag.question_set IS 'no label, or one of the caller''s';
+COMMENT ON POLICY of_set ON rag.question IS 'questions of visible sets';
+COMMENT ON POLICY of_question ON rag.gold IS 'gold of visible questions';
+COMMENT ON POLICY of_set ON rag.run IS 'runs of visible sets';
+COMMENT ON POLICY of_run ON rag.run_question IS 'questions of visible runs';
+COMMENT ON POLICY of_run ON rag.run_list IS 'lists of visible runs';
+COMMENT ON POLICY of_run ON rag.run_metric IS 'values of visible runs';
+
+CREATE VIEW rag.run_result WITH (security_invoker = true) AS
+SELECT l.run_id, q.key AS question, l.stage, CASE WHEN u.at <= l.found THEN u.at::integer END AS rank, u.chunk_id,
+       u.document_id, u.score,
+       CASE WHEN r.unit = 'document' THEN r.grades[pg_catalog.array_position(r.items, u.document_id)]
+            ELSE r.grades[pg_catalog.array_position(r.items, u.chunk_id)] END AS grade,
+       l.question_id
+  FROM rag.run_list l
+  JOIN rag.question q ON q.id = l.question_id
+  JOIN rag.run_question r ON r.run_id = l.run_id AND r.question_id = l.question_id
+ CROSS JOIN LATERAL ROWS FROM (unnest(l.chunk_ids), unnest(l.document_ids), unnest(l.scores))
+       WITH ORDINALITY AS u (chunk_id, document_id, score, at);
+COMMENT ON VIEW rag.run_result IS
+    'results of runs, one row for each question, stage and rank; without a rank: found by the other leg and given a score; without a grade: not judged';
+
+CREATE VIEW rag.run_summary WITH (security_invoker = true) AS
+SELECT m.run_id, s.stratum, m.stage, m.metric, pg_catalog.avg(m.value) AS value, pg_catalog.count(*) AS questions
+  FROM rag.run_metric m
+  JOIN rag.question q ON q.id = m.question_id
+ CROSS JOIN LATERAL unnest(pg_catalog.array_prepend(NULL, q.strata)) AS s (stratum)
+ GROUP BY m.run_id, s.stratum, m.stage, m.metric;
+COMMENT ON VIEW rag.run_summary IS 'means of runs over all questions (stratum null) and over those of each stratum';
+
+CREATE VIEW rag.runs WITH (security_invoker = true) AS
+SELECT r.id, s.name AS question_set, r.name, r.profile, r.settings, r.questions, r.unanswerable,
+       m.ndcg_10, m.recall_10, m.recall_100, m.mrr_10, t.p50_ms, t.p95_ms, r.model, r.started, r.finished
+  FROM rag.run r
+  JOIN rag.question_set s ON s.id = r.set_id
+ CROSS JOIN LATERAL (
+    SELECT pg_catalog.avg(v.value) FILTER (WHERE v.metric = 'nDCG@10') AS ndcg_10,
+           pg_catalog.avg(v.value) FILTER (WHERE v.metric = 'Recall@10') AS recall_10,
+           pg_catalog.avg(v.value) FILTER (WHERE v.metric = 'Recall@100') AS recall_100,
+           pg_catalog.avg(v.value) FILTER (WHERE v.metric = 'MRR@10') AS mrr_10
+      FROM rag.run_metric v
+     WHERE v.run_id = r.id AND v.stage = 'final' AND v.metric IN ('nDCG@10', 'Recall@10', 'Recall@100', 'MRR@10')) m
+ CROSS JOIN LATERAL (
+    SELECT pg_catalog.percentile_cont(0.5) WITHIN GROUP (ORDER BY q.total_ms) AS p50_ms,
+           pg_catalog.percentile_cont(0.95) WITHIN GROUP (ORDER BY q.total_ms) AS p95_ms
+      FROM rag.run_question q WHERE q.run_id = r.id) t;
+COMMENT ON VIEW rag.runs IS 'runs with the metrics that are looked at first, and the time of their searches';
+
+SELECT pg_catalog.pg_extension_config_dump('rag.question_set', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.question', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.gold', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.run', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.run_question', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.run_list', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.run_metric', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.question_set_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.question_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.gold_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('rag.run_id_seq', '');
+
 -- Nobody adds to what he may not see.
 -- A role that was dropped is in nobody's way.
 CREATE POLICY own ON rag.acl FOR SELECT USING (
@@ -485,6 +800,9 @@ COMMENT ON INDEX rag.job_due IS 'jobs that wait, by when they are due';
 COMMENT ON INDEX rag.job_source IS 'jobs of a source';
 COMMENT ON INDEX rag.job_waiting IS 'one waiting job of a kind for a source';
 COMMENT ON INDEX rag.job_running IS 'one running job of a kind for a source';
+COMMENT ON INDEX rag.question_key IS 'one question of each name in a set';
+COMMENT ON INDEX rag.gold_question IS 'gold of a question in its order';
+COMMENT ON INDEX rag.run_set IS 'runs of a set in their order';
 COMMENT ON INDEX rag.job_failure_job IS 'failures of a job in their order';
 
 DO $block$
@@ -515,6 +833,11 @@ BEGIN
               ('segments', 'segments with documents'), ('small_segments', 'of these, those of less than 8 documents'),
               ('dead_segments', 'segments that say what was deleted'), ('dead_documents', 'deleted, not merged away yet'),
               ('dead_share', 'share of the indexed documents that are deleted'),
+              ('question', 'name of the question in its set'), ('question_set', 'name of the question set'),
+              ('rank', 'rank by the stage, from 1'), ('score', 'score by the stage'), ('chunk_id', 'the chunk'), ('document_id', 'the document'),
+              ('stratum', 'group of questions; null: all'), ('ndcg_10', 'mean nDCG@10'), ('recall_10', 'mean Recall@10'),
+              ('recall_100', 'mean Recall@100'), ('mrr_10', 'mean MRR@10'), ('p50_ms', 'median time of a search, milliseconds'),
+              ('p95_ms', '95th percentile of it'),
               ('unit', 'what is indexed'), ('terms', 'terms of all segments, each counted once in each')) AS own (name, meaning)
                ON own.name OPERATOR(pg_catalog.=) a.attname
          WHERE v.relnamespace OPERATOR(pg_catalog.=) 'rag'::pg_catalog.regnamespace
@@ -623,6 +946,147 @@ CREATE FUNCTION rag."reindex_lexical"(
 VOLATILE SECURITY DEFINER PARALLEL UNSAFE
 LANGUAGE c
 AS 'MODULE_PATHNAME', 'reindex_lexical_wrapper';
+CREATE FUNCTION rag."drop_question_set"(
+    "name" TEXT
+) RETURNS bigint
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'drop_question_set_wrapper';
+CREATE FUNCTION rag."import_questions"(
+    "question_set" TEXT,
+    "questions" jsonb
+) RETURNS bigint
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'import_questions_json_wrapper';
+CREATE FUNCTION rag."evaluate"(
+    "question_set" TEXT,
+    "profile" TEXT DEFAULT 'default',
+    "settings" jsonb DEFAULT '{}',
+    "name" TEXT DEFAULT NULL,
+    "top_k" INT DEFAULT 100
+) RETURNS bigint
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'evaluate_wrapper';
+CREATE FUNCTION rag."create_question_set"(
+    "name" TEXT,
+    "collection" TEXT DEFAULT 'default',
+    "description" TEXT DEFAULT NULL,
+    "acl" TEXT DEFAULT NULL
+) RETURNS bigint
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'create_question_set_wrapper';
+CREATE FUNCTION rag."import_questions"(
+    "question_set" TEXT,
+    "questions" TEXT,
+    "qrels" TEXT DEFAULT NULL,
+    "format" TEXT DEFAULT NULL
+) RETURNS bigint
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'import_questions_wrapper';
+CREATE FUNCTION rag."forensics"(
+    "run_id" bigint,
+    "k" INT DEFAULT 10,
+    "against" bigint DEFAULT NULL
+) RETURNS TABLE (
+    "question" TEXT,
+    "gold_id" bigint,
+    "lost_by" TEXT,
+    "rank_before" INT,
+    "rank_after" INT,
+    "score" double precision,
+    "displaced_by" jsonb
+)
+STABLE PARALLEL UNSAFE
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'forensics_wrapper';
+CREATE FUNCTION rag."ablate"(
+    "question_set" TEXT,
+    "variants" jsonb DEFAULT NULL,
+    "profile" TEXT DEFAULT 'default',
+    "settings" jsonb DEFAULT '{}',
+    "top_k" INT DEFAULT 100
+) RETURNS TABLE (
+    "variant" TEXT,
+    "run_id" bigint,
+    "ndcg_10" double precision,
+    "recall_10" double precision,
+    "recall_100" double precision,
+    "mrr_10" double precision,
+    "p50_ms" double precision
+)
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'ablate_wrapper';
+CREATE FUNCTION rag."complementarity"(
+    "run_id" bigint,
+    "depths" INT[] DEFAULT ARRAY[10, 20, 50, 100]
+) RETURNS TABLE (
+    "k" INT,
+    "questions" bigint,
+    "only_dense" bigint,
+    "only_bm25" bigint,
+    "in_both" bigint,
+    "in_neither" bigint,
+    "jaccard" double precision
+)
+STABLE PARALLEL UNSAFE
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'complementarity_wrapper';
+CREATE FUNCTION rag."compare"(
+    "first" bigint,
+    "second" bigint,
+    "metrics" TEXT[] DEFAULT ARRAY['nDCG@10', 'Recall@10', 'MRR@10'],
+    "force" bool DEFAULT false
+) RETURNS TABLE (
+    "stratum" TEXT,
+    "metric" TEXT,
+    "questions" bigint,
+    "clusters" bigint,
+    "first_mean" double precision,
+    "second_mean" double precision,
+    "difference" double precision,
+    "interval_low" double precision,
+    "interval_high" double precision,
+    "p_bootstrap" double precision,
+    "p_randomization" double precision,
+    "wins" bigint,
+    "losses" bigint,
+    "detectable_difference" double precision,
+    "first_result_churn" double precision
+)
+STABLE PARALLEL UNSAFE
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'compare_wrapper';
+CREATE FUNCTION rag."drop_run"(
+    "run_id" bigint
+) RETURNS void
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'drop_run_wrapper';
+CREATE FUNCTION rag."sweep"(
+    "question_set" TEXT,
+    "setting" TEXT,
+    "setting_values" jsonb,
+    "profile" TEXT DEFAULT 'default',
+    "settings" jsonb DEFAULT '{}',
+    "name" TEXT DEFAULT NULL,
+    "top_k" INT DEFAULT 100
+) RETURNS TABLE (
+    "setting_value" jsonb,
+    "run_id" bigint,
+    "ndcg_10" double precision,
+    "recall_10" double precision,
+    "recall_100" double precision,
+    "mrr_10" double precision,
+    "p50_ms" double precision
+)
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'sweep_wrapper';
 CREATE FUNCTION rag."enqueue_sync"(
     "source" TEXT
 ) RETURNS bigint
@@ -675,6 +1139,26 @@ COMMENT ON FUNCTION rag.compact(text) IS
     'merges the BM25 index of a collection, or of all, into one segment for each label; returns how many segments were merged';
 COMMENT ON FUNCTION rag.reindex_lexical(text) IS
     'makes the BM25 index of a collection, or of all, anew from its passages; writers wait meanwhile, searches do not; returns the number of passages';
+COMMENT ON FUNCTION rag.create_question_set(text, text, text, text) IS
+    'adds a question set for a collection; with a label (acl) only its roles see the set and its runs; returns its key';
+COMMENT ON FUNCTION rag.drop_question_set(text) IS 'drops a question set with its questions and runs; returns the number of questions';
+COMMENT ON FUNCTION rag.import_questions(text, jsonb) IS
+    'makes a question set have exactly these questions, given as JSON objects with their gold; returns their number';
+COMMENT ON FUNCTION rag.import_questions(text, text, text, text) IS
+    'makes a question set have exactly the questions of a text: format jsonl (an object a line, or an array), or beir or trec with their qrels; returns their number';
+COMMENT ON FUNCTION rag.evaluate(text, text, jsonb, text, integer) IS
+    'asks all questions of a set with a profile and settings, and stores lists, metrics and times; returns the key of the run; see rag.runs, rag.run_summary, rag.run_result';
+COMMENT ON FUNCTION rag.sweep(text, text, jsonb, text, jsonb, text, integer) IS
+    'rag.evaluate with one setting at each value of a JSON array; returns the runs';
+COMMENT ON FUNCTION rag.ablate(text, jsonb, text, jsonb, integer) IS
+    'rag.evaluate with variants: an object of settings by name, or by default each leg alone, plain fusion, and what is in force without each of its parts; returns the runs';
+COMMENT ON FUNCTION rag.drop_run(bigint) IS 'deletes a run with all that it measured';
+COMMENT ON FUNCTION rag.compare(bigint, bigint, text[], boolean) IS
+    'second run minus first, paired by question, over all and in each stratum: bootstrap interval (95 %) and p, randomisation p, by clusters; wins, losses, the smallest difference that so many questions show, and the share of other first results; refuses runs that did not see the same unless force';
+COMMENT ON FUNCTION rag.complementarity(bigint, integer[]) IS
+    'relevant items that only the dense leg, only the BM25 leg, both or neither have within the first k, and the mean Jaccard index of the two lists';
+COMMENT ON FUNCTION rag.forensics(bigint, integer, bigint) IS
+    'gold that is not among the first k of a run, or only what another run had there: which stage lost it, its ranks before and after, and what stands in its place with role, source and margin';
 COMMENT ON FUNCTION rag.enqueue_sync(text) IS
     'queues a sync that a background worker runs after commit; returns the job (rag.jobs shows it)';
 COMMENT ON FUNCTION rag.retry(bigint) IS 'gives a job of rag.failed_jobs new attempts';

@@ -3,7 +3,7 @@
 //! pg_rag: the PostgreSQL edge.
 //!
 //! Translates, stores and schedules; holds no algorithm. SQL functions are in [`api`], which parses arguments and calls
-//! one of [`sync`] (a source into the catalog) or [`retrieve`] (a query into evidence); both stand on [`store`] (one
+//! one of [`sync`] (a source into the catalog), [`retrieve`] (a query into evidence) or [`evaluate`] (questions into numbers); both stand on [`store`] (one
 //! file per table) and that on [`spi`] (the only door to SQL) and [`am`] (rows by an index, without SQL). Models and parsers live in another process, reached
 //! through [`engine_client`] (for models by [`inference`]) and supervised by [`worker`]. The pure rules are the crate `rag_core`'s.
 //!
@@ -13,6 +13,7 @@ mod am;
 mod api;
 mod engine_client;
 mod error;
+mod evaluate;
 mod guc;
 mod inference;
 mod json;
@@ -34,7 +35,8 @@ pgrx::extension_sql_file!("../sql/schema/00_schema.sql", name = "schema", bootst
 pgrx::extension_sql_file!("../sql/schema/10_tables.sql", name = "tables", requires = ["schema"]);
 pgrx::extension_sql_file!("../sql/schema/15_references.sql", name = "references", requires = ["tables"]);
 pgrx::extension_sql_file!("../sql/schema/17_lexical.sql", name = "lexical", requires = ["references"]);
-pgrx::extension_sql_file!("../sql/schema/20_builtin.sql", name = "builtin", requires = ["lexical"]);
+pgrx::extension_sql_file!("../sql/schema/18_evaluation.sql", name = "evaluation", requires = ["lexical"]);
+pgrx::extension_sql_file!("../sql/schema/20_builtin.sql", name = "builtin", requires = ["evaluation"]);
 pgrx::extension_sql_file!("../sql/schema/25_policies.sql", name = "policies", requires = ["builtin"]);
 pgrx::extension_sql_file!("../sql/schema/30_views.sql", name = "views", requires = ["policies"]);
 pgrx::extension_sql_file!("../sql/schema/35_comments.sql", name = "comments", requires = ["views"]);

@@ -13,6 +13,12 @@ BEGIN
         RAISE insufficient_privilege USING MESSAGE = 'this trigger belongs to the tables of pg_rag';
     END IF;
     CASE TG_TABLE_NAME
+        WHEN 'collection' THEN
+            -- Its passages are gone; what is left of their index is of no use to anybody.
+            DELETE FROM rag.lex_page t USING gone g, rag.lex_segment x WHERE x.collection_id = g.id AND t.segment_id = x.id;
+            DELETE FROM rag.lex_shelf t USING gone g, rag.lex_segment x WHERE x.collection_id = g.id AND t.segment_id = x.id;
+            DELETE FROM rag.lex_segment t USING gone g WHERE t.collection_id = g.id;
+            DELETE FROM rag.lex_gap t USING gone g WHERE t.collection_id = g.id;
         WHEN 'source' THEN
             DELETE FROM rag.sync t USING gone g WHERE t.source_id = g.id;
             DELETE FROM rag.job t USING gone g WHERE t.source_id = g.id;
@@ -24,12 +30,23 @@ BEGIN
             DELETE FROM rag.chunk_embedding t USING gone g WHERE t.chunk_id = g.id;
         WHEN 'job' THEN
             DELETE FROM rag.job_failure t USING gone g WHERE t.job_id = g.id;
+        WHEN 'question_set' THEN
+            DELETE FROM rag.run t USING gone g WHERE t.set_id = g.id;
+            DELETE FROM rag.question t USING gone g WHERE t.set_id = g.id;
+        WHEN 'question' THEN
+            DELETE FROM rag.gold t USING gone g WHERE t.question_id = g.id;
+        WHEN 'run' THEN
+            DELETE FROM rag.run_question t USING gone g WHERE t.run_id = g.id;
+            DELETE FROM rag.run_list t USING gone g WHERE t.run_id = g.id;
+            DELETE FROM rag.run_metric t USING gone g WHERE t.run_id = g.id;
     END CASE;
     RETURN NULL;
 END
 $function$;
 COMMENT ON FUNCTION rag.cascade_delete() IS 'trigger: deletes what belongs to deleted rows';
 
+CREATE TRIGGER cascade_delete AFTER DELETE ON rag.collection REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION rag.cascade_delete();
 CREATE TRIGGER cascade_delete AFTER DELETE ON rag.source REFERENCING OLD TABLE AS gone
     FOR EACH STATEMENT EXECUTE FUNCTION rag.cascade_delete();
 CREATE TRIGGER cascade_delete AFTER DELETE ON rag.sync REFERENCING OLD TABLE AS gone
@@ -49,20 +66,28 @@ DECLARE
 BEGIN
     IF TG_OP = 'TRUNCATE' THEN
         RAISE foreign_key_violation USING MESSAGE = format('table rag.%I cannot be truncated', TG_TABLE_NAME),
-            HINT = 'Drop sources with rag.drop_source.';
+            HINT = CASE TG_TABLE_NAME WHEN 'run' THEN 'Delete runs with rag.drop_run.'
+                        WHEN 'question' THEN 'Drop question sets with rag.drop_question_set.'
+                        WHEN 'question_set' THEN 'Drop question sets with rag.drop_question_set.'
+                        ELSE 'Drop sources with rag.drop_source.' END;
     END IF;
     CASE TG_TABLE_NAME
         WHEN 'source' THEN
             -- Also those that the caller may not see: they are not his to delete.
             used := EXISTS (SELECT FROM rag.document d WHERE d.source_id = OLD.id);
         WHEN 'collection' THEN
-            used := EXISTS (SELECT FROM rag.source s WHERE s.collection_id = OLD.id);
+            used := EXISTS (SELECT FROM rag.source s WHERE s.collection_id = OLD.id)
+                    OR EXISTS (SELECT FROM rag.question_set q WHERE q.collection_id = OLD.id);
+        WHEN 'question' THEN
+            -- Its values are part of the means of runs.
+            used := EXISTS (SELECT FROM rag.question_set q JOIN rag.run r ON r.set_id = q.id WHERE q.id = OLD.set_id);
         WHEN 'model' THEN
             used := EXISTS (SELECT FROM rag.collection c WHERE c.model_id = OLD.id)
                     OR EXISTS (SELECT FROM rag.chunk_embedding e WHERE e.model_id = OLD.id);
     END CASE;
     IF used THEN
-        RAISE foreign_key_violation USING MESSAGE = format('%s "%s" is in use', TG_TABLE_NAME, OLD.name);
+        RAISE foreign_key_violation USING MESSAGE = format('%s "%s" is in use', TG_TABLE_NAME,
+            coalesce(to_jsonb(OLD) ->> 'name', to_jsonb(OLD) ->> 'key'));
     END IF;
     RETURN OLD;
 END
@@ -72,6 +97,7 @@ COMMENT ON FUNCTION rag.refuse_delete() IS 'trigger: refuses to delete rows that
 CREATE TRIGGER refuse_delete BEFORE DELETE ON rag.source FOR EACH ROW EXECUTE FUNCTION rag.refuse_delete();
 CREATE TRIGGER refuse_delete BEFORE DELETE ON rag.collection FOR EACH ROW EXECUTE FUNCTION rag.refuse_delete();
 CREATE TRIGGER refuse_delete BEFORE DELETE ON rag.model FOR EACH ROW EXECUTE FUNCTION rag.refuse_delete();
+COMMENT ON TRIGGER cascade_delete ON rag.collection IS 'deletes what is left of its BM25 index with it';
 COMMENT ON TRIGGER cascade_delete ON rag.source IS 'deletes runs and jobs with it';
 COMMENT ON TRIGGER refuse_delete ON rag.source IS 'a source with documents stays';
 COMMENT ON TRIGGER cascade_delete ON rag.sync IS 'deletes its manifest with it';

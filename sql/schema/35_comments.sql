@@ -23,6 +23,9 @@ COMMENT ON INDEX rag.job_due IS 'jobs that wait, by when they are due';
 COMMENT ON INDEX rag.job_source IS 'jobs of a source';
 COMMENT ON INDEX rag.job_waiting IS 'one waiting job of a kind for a source';
 COMMENT ON INDEX rag.job_running IS 'one running job of a kind for a source';
+COMMENT ON INDEX rag.question_key IS 'one question of each name in a set';
+COMMENT ON INDEX rag.gold_question IS 'gold of a question in its order';
+COMMENT ON INDEX rag.run_set IS 'runs of a set in their order';
 COMMENT ON INDEX rag.job_failure_job IS 'failures of a job in their order';
 
 DO $block$
@@ -53,6 +56,11 @@ BEGIN
               ('segments', 'segments with documents'), ('small_segments', 'of these, those of less than 8 documents'),
               ('dead_segments', 'segments that say what was deleted'), ('dead_documents', 'deleted, not merged away yet'),
               ('dead_share', 'share of the indexed documents that are deleted'),
+              ('question', 'name of the question in its set'), ('question_set', 'name of the question set'),
+              ('rank', 'rank by the stage, from 1'), ('score', 'score by the stage'), ('chunk_id', 'the chunk'), ('document_id', 'the document'),
+              ('stratum', 'group of questions; null: all'), ('ndcg_10', 'mean nDCG@10'), ('recall_10', 'mean Recall@10'),
+              ('recall_100', 'mean Recall@100'), ('mrr_10', 'mean MRR@10'), ('p50_ms', 'median time of a search, milliseconds'),
+              ('p95_ms', '95th percentile of it'),
               ('unit', 'what is indexed'), ('terms', 'terms of all segments, each counted once in each')) AS own (name, meaning)
                ON own.name OPERATOR(pg_catalog.=) a.attname
          WHERE v.relnamespace OPERATOR(pg_catalog.=) 'rag'::pg_catalog.regnamespace

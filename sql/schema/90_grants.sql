@@ -32,6 +32,26 @@ COMMENT ON FUNCTION rag.sync_batch(bigint) IS 'step of rag.sync: reads and store
 COMMENT ON FUNCTION rag.sync_fail(bigint, text) IS 'step of rag.sync: records why a run failed';
 COMMENT ON FUNCTION rag.search(text, integer, jsonb, text, text, integer, integer, text, text, jsonb, vector) IS
     'ranked, cited evidence for a query by dense vectors and BM25, fused; see docs/search.md for filter and settings';
+COMMENT ON FUNCTION rag.create_question_set(text, text, text, text) IS
+    'adds a question set for a collection; with a label (acl) only its roles see the set and its runs; returns its key';
+COMMENT ON FUNCTION rag.drop_question_set(text) IS 'drops a question set with its questions and runs; returns the number of questions';
+COMMENT ON FUNCTION rag.import_questions(text, jsonb) IS
+    'makes a question set have exactly these questions, given as JSON objects with their gold; returns their number';
+COMMENT ON FUNCTION rag.import_questions(text, text, text, text) IS
+    'makes a question set have exactly the questions of a text: format jsonl (an object a line, or an array), or beir or trec with their qrels; returns their number';
+COMMENT ON FUNCTION rag.evaluate(text, text, jsonb, text, integer) IS
+    'asks all questions of a set with a profile and settings, and stores lists, metrics and times; returns the key of the run; see rag.runs, rag.run_summary, rag.run_result';
+COMMENT ON FUNCTION rag.sweep(text, text, jsonb, text, jsonb, text, integer) IS
+    'rag.evaluate with one setting at each value of a JSON array; returns the runs';
+COMMENT ON FUNCTION rag.ablate(text, jsonb, text, jsonb, integer) IS
+    'rag.evaluate with variants: an object of settings by name, or by default each leg alone, plain fusion, and what is in force without each of its parts; returns the runs';
+COMMENT ON FUNCTION rag.drop_run(bigint) IS 'deletes a run with all that it measured';
+COMMENT ON FUNCTION rag.compare(bigint, bigint, text[], boolean) IS
+    'second run minus first, paired by question, over all and in each stratum: bootstrap interval (95 %) and p, randomisation p, by clusters; wins, losses, the smallest difference that so many questions show, and the share of other first results; refuses runs that did not see the same unless force';
+COMMENT ON FUNCTION rag.complementarity(bigint, integer[]) IS
+    'relevant items that only the dense leg, only the BM25 leg, both or neither have within the first k, and the mean Jaccard index of the two lists';
+COMMENT ON FUNCTION rag.forensics(bigint, integer, bigint) IS
+    'gold that is not among the first k of a run, or only what another run had there: which stage lost it, its ranks before and after, and what stands in its place with role, source and margin';
 COMMENT ON FUNCTION rag.rrf(jsonb, integer, double precision[]) IS
     'reciprocal rank fusion of ranked lists of ids: score = sum of weight / (rrf_k + rank), rank from 1';
 COMMENT ON FUNCTION rag.embed(text[], text) IS 'vectors of passages, one row per text; text over the window is cut with a warning';

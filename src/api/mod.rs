@@ -7,21 +7,29 @@
 
 mod admin;
 mod embed;
+mod evaluate;
 mod health;
 mod ingest;
 mod jobs;
 mod lexical;
 mod search;
 
+use crate::json::Json;
 use crate::worker;
 use pgrx::{PgXactCallbackEvent, register_xact_callback};
 use rag_core::{Error, Result};
+use serde_json::Value;
 use std::cell::Cell;
 
 /// An argument that may not be null. Functions whose other arguments may be null are not STRICT, so PostgreSQL calls
 /// them with it.
 fn required<T>(name: &str, value: Option<T>) -> Result<T> {
     value.ok_or_else(|| Error::invalid(format!("{name} is null")))
+}
+
+/// An object that may be left out.
+fn or_null(object: Option<Json>) -> Value {
+    object.map_or(Value::Null, |o| o.0)
 }
 
 thread_local! {

@@ -2,7 +2,7 @@
 
 //! Searching, and fusion on its own.
 
-use super::required;
+use super::{or_null, required};
 use crate::error::{self, OrRaise};
 use crate::guc;
 use crate::json::Json;
@@ -135,10 +135,6 @@ fn search(
 
 /// Rows when the caller says nothing.
 const TOP_K: i32 = 10;
-
-fn or_null(object: Option<Json>) -> Value {
-    object.map_or(Value::Null, |o| o.0)
-}
 
 /// Settings that have an argument of their own.
 struct Arguments<'a> {

@@ -28,6 +28,7 @@ use rag_core::rank::fuse::{Leg, rrf};
 use rag_core::rank::trace::{Stage, Trace};
 use rag_core::{Error, Kind, Result};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::time::{Duration, Instant};
 
 /// What a search found.
 #[derive(Debug)]
@@ -46,11 +47,61 @@ pub struct Outcome {
     pub unknown_sources: Vec<String>,
 }
 
+/// Candidates in their final order, before the cut, and how they came by it.
+#[derive(Debug)]
+pub struct Ranked {
+    /// Chunks with their scores, best first.
+    pub order: Vec<(i64, f64)>,
+    /// What each stage did.
+    pub trace: Trace,
+    /// How long each took.
+    pub times: Times,
+    degraded: Option<String>,
+    query_cut: bool,
+    without_config: Vec<(String, String)>,
+    bounded: Vec<String>,
+}
+
+/// Time of the stages of one search.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Times {
+    /// The vector of the query.
+    pub embed: Duration,
+    /// The dense leg, without it.
+    pub dense: Duration,
+    /// The BM25 leg.
+    pub bm25: Duration,
+    /// What comes after the legs.
+    pub fusion: Duration,
+    /// All of it.
+    pub total: Duration,
+}
+
 /// Runs a search.
 ///
 /// `memory` bounds what the backend keeps of the BM25 index, in bytes.
 pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits, memory: usize) -> Result<Outcome> {
     let collection = collection::by_name(&request.collection)?;
+    let mut ranked = rank(&collection, request, query_embedding, waits, memory)?;
+    let top = &ranked.order[..ranked.order.len().min(request.top_k as usize)];
+    ranked.trace.enter(Stage::TopK, top.iter().copied());
+    let evidence = evidence::read(top, &ranked.trace)?;
+    let unknown_sources = filter::unknown_sources(&request.filter)?;
+    let Ranked { degraded, query_cut, without_config, bounded, .. } = ranked;
+    Ok(Outcome { evidence, degraded, query_cut, without_config, bounded, unknown_sources })
+}
+
+/// Finds candidates and ranks them: all of a search but the cut at `top_k` and reading what is returned. A search and an
+/// evaluation share it, so that what is measured is what is answered.
+pub fn rank(
+    collection: &Collection,
+    request: &Request,
+    query_embedding: Option<Vec<f32>>,
+    waits: Waits,
+    memory: usize,
+) -> Result<Ranked> {
+    let started = Instant::now();
+    let mut times = Times::default();
     let settings = &request.settings;
     let mut trace = Trace::default();
     let mut degraded = None;
@@ -61,14 +112,14 @@ pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits
         _ => source::configs(collection.id)?,
     };
     let eligible = match has_phrases {
-        true => Eligible::Only(phrase::find(&collection, request, &configs.usable)?),
+        true => Eligible::Only(phrase::find(collection, request, &configs.usable)?),
         false => Eligible::Filter(&request.filter),
     };
 
     let dense = match settings.mode {
         Mode::Bm25 => None,
         Mode::Hybrid | Mode::Dense => {
-            match spi::by_values(|| dense_leg(&collection, request, &eligible, query_embedding, waits)) {
+            match spi::by_values(|| dense_leg(collection, request, &eligible, query_embedding, waits, &mut times)) {
                 Ok(dense) => Some(dense),
                 Err(error) if may_degrade(request, &error) => {
                     degraded = Some(format!("dense leg did not run: {}", error.message));
@@ -78,19 +129,22 @@ pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits
             }
         }
     };
+    let before = Instant::now();
     let bm25 = match settings.mode {
         Mode::Dense => None,
         Mode::Hybrid | Mode::Bm25 => {
-            Some(lexical::search(&collection, request, &eligible, &configs.usable, candidates, memory)?)
+            Some(lexical::search(collection, request, &eligible, &configs.usable, candidates, memory)?)
         }
     };
+    times.bm25 = before.elapsed();
 
+    let before = Instant::now();
     let dense_ids: Vec<i64> = dense.iter().flat_map(|d| d.found.iter().map(|(id, _)| *id)).collect();
     let bm25_ids: Vec<i64> = bm25.iter().flat_map(|b| b.found.iter().map(|(id, _)| *id)).collect();
     trace.enter(Stage::Dense, dense.iter().flat_map(|d| d.found.iter().copied()));
     trace.enter(Stage::Bm25, bm25.iter().flat_map(|b| b.found.iter().copied()));
     if let (Some(dense), Some(bm25)) = (&dense, &bm25) {
-        fill_missing(&collection, dense, bm25, &dense_ids, &bm25_ids, &mut trace)?;
+        fill_missing(collection, dense, bm25, &dense_ids, &bm25_ids, &mut trace)?;
     }
 
     let mut legs = Vec::new();
@@ -104,12 +158,12 @@ pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits
     }
     if settings.document_weight > 0.0 {
         if bm25.is_none() {
-            read = Some(lexical::read(&collection, request, &configs.usable, memory)?);
+            read = Some(lexical::read(collection, request, &configs.usable, memory)?);
         }
         let words = bm25.as_ref().or(read.as_ref()).ok_or_else(|| Error::internal("the query was not read"))?;
-        legs.push(document_prior(&collection, &legs, words, settings.document_weight, memory, &mut trace)?);
+        legs.push(document_prior(collection, &legs, words, settings.document_weight, memory, &mut trace)?);
     }
-    let ranked: Vec<(i64, f64)> = match (legs.as_slice(), &dense, &bm25) {
+    let order: Vec<(i64, f64)> = match (legs.as_slice(), &dense, &bm25) {
         ([_], Some(dense), _) => dense.found.clone(),
         ([_], None, Some(bm25)) => bm25.found.clone(),
         _ => {
@@ -118,13 +172,11 @@ pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits
             fused
         }
     };
-    let top = &ranked[..ranked.len().min(request.top_k as usize)];
-    trace.enter(Stage::TopK, top.iter().copied());
-    let evidence = evidence::read(top, &trace)?;
+    times.fusion = before.elapsed();
+    times.total = started.elapsed();
     let query_cut = dense.is_some_and(|d| d.query_cut);
     let bounded = bm25.or(read).map(|b| b.bounded).unwrap_or_default();
-    let unknown_sources = filter::unknown_sources(&request.filter)?;
-    Ok(Outcome { evidence, degraded, query_cut, without_config: configs.missing, bounded, unknown_sources })
+    Ok(Ranked { order, trace, times, degraded, query_cut, without_config: configs.missing, bounded })
 }
 
 /// Only a search whose other leg can answer alone, and whose caller agreed to it, goes on without the dense leg, and
@@ -144,12 +196,18 @@ fn dense_leg(
     eligible: &Eligible<'_>,
     query_embedding: Option<Vec<f32>>,
     waits: Waits,
+    times: &mut Times,
 ) -> Result<Dense> {
+    let before = Instant::now();
     let vector = match query_embedding {
         Some(vector) => (dense::checked(collection, vector)?, false),
         None => inference::embed_query(&collection.model.spec, &request.query.text, waits)?,
     };
-    Dense::search(collection, request, eligible, vector)
+    times.embed = before.elapsed();
+    let before = Instant::now();
+    let found = Dense::search(collection, request, eligible, vector);
+    times.dense = before.elapsed();
+    found
 }
 
 /// The candidates by the rank of their documents among those of all candidates. Passages of one document have one rank;

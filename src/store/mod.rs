@@ -14,6 +14,8 @@ pub mod lexeme;
 pub mod lexical;
 pub mod model;
 pub mod profile;
+pub mod question;
+pub mod run;
 pub mod source;
 pub mod sync;
 

@@ -18,6 +18,8 @@ const RIGHTS: &str = "
     GRANT SELECT ON ALL TABLES IN SCHEMA rag TO worker;
     GRANT INSERT, UPDATE, DELETE ON rag.source, rag.document, rag.chunk, rag.chunk_embedding, rag.sync, rag.sync_item TO worker;
     GRANT INSERT, UPDATE ON rag.job TO worker;
+    GRANT INSERT, UPDATE, DELETE ON rag.question_set, rag.question, rag.gold, rag.run, rag.run_question, rag.run_list,
+        rag.run_metric TO worker;
     GRANT USAGE ON ALL SEQUENCES IN SCHEMA rag TO worker;
     GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA rag TO worker;
     GRANT EXECUTE ON ALL PROCEDURES IN SCHEMA rag TO worker;
@@ -50,6 +52,7 @@ fn call_of(function: &str, chance: &mut Chance, ids: &[i64]) -> TestResult<Strin
     let query = *chance.pick(&QUERIES);
     let id = *chance.pick(ids);
     let source = *chance.pick(&SOURCES);
+    let set = *chance.pick(&["red-questions", "blue-questions", "open-questions"]);
     Ok(match function {
         "search" => {
             let settings = *chance.pick(&["{}", r#"{"exact": true}"#, r#"{"dense_weight": 0.1}"#]);
@@ -93,6 +96,20 @@ fn call_of(function: &str, chance: &mut Chance, ids: &[i64]) -> TestResult<Strin
         "drop_source" => format!("SELECT rag.drop_source('{source}x')"),
         "create_collection" => "SELECT rag.create_collection('default')".to_owned(),
         "drop_collection" => "SELECT rag.drop_collection('default')".to_owned(),
+        "create_question_set" => format!("SELECT rag.create_question_set('{set}')"),
+        "drop_question_set" => format!("SELECT rag.drop_question_set('{set}x')"),
+        "import_questions" => {
+            let uri = *chance.pick(&["crimsonwort0.md", "cobaltine0.md", "open"]);
+            let gold = r#"[{"id": "one", "text": "garden", "gold": [{"uri": "%"}]}]"#.replace('%', uri);
+            format!("SELECT rag.import_questions('{set}', '{gold}'::jsonb)")
+        }
+        "evaluate" => format!("SELECT rag.evaluate('{set}', settings => '{{\"mode\": \"bm25\"}}')"),
+        "sweep" => format!("SELECT * FROM rag.sweep('{set}', 'rrf_k', '[1, 2]')"),
+        "ablate" => format!("SELECT * FROM rag.ablate('{set}', '{{\"one\": {{\"mode\": \"bm25\"}}}}')"),
+        "drop_run" => format!("SELECT rag.drop_run({id} + 1000)"),
+        "compare" => format!("SELECT * FROM rag.compare({id} % 6, 1 + {id} % 5, force => true)"),
+        "complementarity" => format!("SELECT * FROM rag.complementarity({id} % 6)"),
+        "forensics" => format!("SELECT * FROM rag.forensics({id} % 6, 1)"),
         "load_model" => "SELECT rag.load_model('x', 'embedding', 'nowhere')".to_owned(),
         other => return Err(Failure::new(format!("there is no call of rag.{other} here: write one"))),
     })
@@ -150,6 +167,21 @@ fn nothing_of_the_other_label_is_shown() -> TestResult {
             client.batch_execute(&format!("CALL rag.sync('{label}-notes')"))?;
         }
         client.batch_execute("SELECT * FROM rag.ingest('A plant in the garden for all.', 'open', 'text')")?;
+        for (label, word) in SECRETS {
+            let questions = format!(
+                r#"[{{"id": "{word}", "text": "what does {word} cure", "strata": ["{word}"], "gold": [{{"uri": "{word}0.md", "quote": "The {word}"}}]}},
+                    {{"id": "plants", "text": "garden", "gold": [{{"uri": "open", "quote": "A plant"}}]}}]"#
+            );
+            client.execute("SELECT rag.create_question_set($1 || '-questions', acl => $1)", &[&label])?;
+            client.execute("SELECT rag.import_questions($1 || '-questions', $2::text)", &[&label, &questions])?;
+            client.execute("SELECT rag.evaluate($1 || '-questions', name => $2)", &[&label, &word])?;
+        }
+        // A set of everybody's, which the owner has asked: its lists name chunks of both.
+        client.batch_execute(
+            r#"SELECT rag.create_question_set('open-questions');
+               SELECT rag.import_questions('open-questions', '[{"id": "plants", "text": "garden", "gold": [{"uri": "open", "quote": "A plant"}]}]'::jsonb);
+               SELECT rag.evaluate('open-questions')"#,
+        )?;
 
         let names = |client: &mut Client, sql: &str| -> TestResult<Vec<String>> {
             Ok(client.query(sql, &[])?.iter().map(|row| row.get(0)).collect())

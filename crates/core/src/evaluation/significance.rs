@@ -209,7 +209,7 @@ mod tests {
             let (cluster, second) = if related {
                 ("one".to_owned(), 1.0)
             } else {
-                (n.to_string(), 0.5 + if n % 2 == 0 { 0.1 } else { -0.1 })
+                (n.to_string(), 0.5 + if n.is_multiple_of(2) { 0.1 } else { -0.1 })
             };
             Pair { cluster, first: 0.5, second }
         };

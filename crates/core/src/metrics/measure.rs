@@ -132,7 +132,9 @@ fn ndcg<I: Ord>(ranking: &Ranking<I>, grades: &Grades<I>, k: usize) -> f64 {
 }
 
 fn dcg(gains: impl Iterator<Item = i32>) -> f64 {
-    gains.enumerate().filter(|(_, gain)| *gain > 0).map(|(at, gain)| f64::from(gain) / (at as f64 + 2.0).log2()).sum()
+    let discounted = gains.enumerate().filter(|(_, gain)| *gain > 0);
+    // The sum of nothing would be -0.
+    discounted.fold(0.0, |sum, (at, gain)| sum + f64::from(gain) / (at as f64 + 2.0).log2())
 }
 
 fn reciprocal_rank<I: Ord>(top: &[I], grades: &Grades<I>) -> f64 {
@@ -147,7 +149,7 @@ fn average_precision<I: Ord>(ids: &[I], grades: &Grades<I>) -> f64 {
     let precisions = ranks.enumerate().map(|(found, rank)| (found as f64 + 1.0) / rank);
     match relevant(grades) {
         0 => 0.0,
-        all => precisions.sum::<f64>() / all as f64,
+        all => precisions.fold(0.0, |sum, precision| sum + precision) / all as f64,
     }
 }
 
@@ -194,6 +196,16 @@ mod tests {
             let parsed: Metric = metric.parse().expect(metric);
             assert!(close(parsed.of(&ranking, &grades), value), "{metric}");
             assert_eq!(parsed.to_string().to_lowercase(), metric.to_lowercase());
+        }
+    }
+
+    #[test]
+    fn nothing_is_zero_and_not_less() {
+        let grades = Grades::from([(1, 1)]);
+        for ranking in [Ranking::from_ranks([]), Ranking::from_ranks([(1, 9)])] {
+            for metric in FAMILIES.iter().map(|(_, make)| make(5)).chain([Metric::Map]) {
+                assert!(metric.of(&ranking, &grades).is_sign_positive(), "{metric}");
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use super::in_range;
 use crate::error::{Error, Result, unknown_key};
 use crate::lexical::expand::MAX_DISTANCE;
 use crate::lexical::widen::Reach;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Which legs run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +32,15 @@ impl Mode {
             "dense" => Ok(Mode::Dense),
             "bm25" => Ok(Mode::Bm25),
             other => Err(unknown_key("mode", other, &["hybrid", "dense", "bm25"])),
+        }
+    }
+
+    /// The name used in SQL.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Hybrid => "hybrid",
+            Mode::Dense => "dense",
+            Mode::Bm25 => "bm25",
         }
     }
 }
@@ -149,6 +158,29 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// All of them as an object that [`Settings::apply`] reads back, for a record of what was in force.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "mode": self.mode.name(),
+            "candidate_k": self.candidate_k,
+            "rrf_k": self.rrf_k,
+            "fusion": "rrf",
+            "dense_weight": self.dense_weight,
+            "bm25_weight": self.bm25_weight,
+            "document_weight": self.document_weight,
+            "exact": self.exact,
+            "on_degraded": match self.on_degraded {
+                OnDegraded::Error => "error",
+                OnDegraded::Bm25 => "bm25",
+            },
+            "prefix": self.reach.prefix,
+            "fuzzy": self.reach.fuzzy,
+            "phrase": self.phrase,
+        })
+    }
+}
+
 /// The error for a setting whose stage does not exist yet.
 pub fn not_yet(key: &str) -> Error {
     Error::unsupported(format!("setting \"{key}\" is not supported yet"))
@@ -201,13 +233,22 @@ fn weight(key: &str, value: &Value) -> Result<f64> {
 mod tests {
     use super::*;
     use crate::error::Kind;
-    use serde_json::json;
 
     #[test]
     fn later_objects_override_earlier_ones_key_by_key() {
         let s = Settings::default().apply(&json!({"rrf_k": 30, "exact": true})).expect("valid");
         let s = s.apply(&json!({"rrf_k": 10})).expect("valid");
         assert_eq!((s.rrf_k, s.exact, s.candidate_k), (10, true, 100));
+    }
+
+    #[test]
+    fn a_record_of_settings_is_read_back_and_has_all_of_them() {
+        let changed = json!({"mode": "bm25", "candidate_k": 7, "rrf_k": 3, "dense_weight": 0.5, "bm25_weight": 2, "document_weight": 0.25,
+            "exact": true, "on_degraded": "bm25", "prefix": true, "fuzzy": 1, "phrase": true});
+        let settings = Settings::default().apply(&changed).expect("valid");
+        assert_eq!(Settings::default().apply(&settings.to_json()), Ok(settings.clone()));
+        let keys: Vec<String> = settings.to_json().as_object().expect("object").keys().cloned().collect();
+        assert_eq!(keys, KNOWN);
     }
 
     #[test]

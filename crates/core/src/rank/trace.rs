@@ -5,6 +5,8 @@
 //! A search fills it as it goes and never reads it; explanation reads it and never searches. Later stages (rerank,
 //! eligibility, freshness) add entries of their own without changing earlier ones.
 
+use crate::error::{Result, unknown_key};
+
 /// A stage of retrieval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
@@ -18,6 +20,28 @@ pub enum Stage {
     Fusion,
     /// The final cut at `top_k`.
     TopK,
+}
+
+impl Stage {
+    /// All, in the order they run.
+    pub const ALL: [Stage; 5] = [Stage::Dense, Stage::Bm25, Stage::Document, Stage::Fusion, Stage::TopK];
+
+    /// Its name in SQL.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Dense => "dense",
+            Stage::Bm25 => "bm25",
+            Stage::Document => "document",
+            Stage::Fusion => "fusion",
+            Stage::TopK => "final",
+        }
+    }
+
+    /// The stage of a name.
+    pub fn parse(name: &str) -> Result<Self> {
+        let names = Self::ALL.map(Self::name);
+        Self::ALL.into_iter().find(|s| s.name() == name).ok_or_else(|| unknown_key("stage", name, &names))
+    }
 }
 
 /// What one stage did to one candidate.
@@ -34,6 +58,9 @@ pub struct Entry {
     /// Its score by the stage.
     pub score: Option<f64>,
 }
+
+/// Candidates with their scores.
+pub type Scored = Vec<(i64, f64)>;
 
 /// The trace of one search.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -64,6 +91,15 @@ impl Trace {
         self.entries.push(Entry { stage, chunk_id, rank_before: None, rank_after: None, score: Some(score) });
     }
 
+    /// The candidates that `stage` ranked, best first, and those that it only gave a score, with their scores.
+    pub fn of(&self, stage: Stage) -> (Scored, Scored) {
+        let of = |ranked: bool| {
+            let entries = self.entries.iter().filter(|e| e.stage == stage && e.rank_after.is_some() == ranked);
+            entries.map(|e| (e.chunk_id, e.score.unwrap_or_default())).collect()
+        };
+        (of(true), of(false))
+    }
+
     /// The rank of a candidate after `stage`.
     pub fn rank(&self, stage: Stage, chunk_id: i64) -> Option<u32> {
         self.entries.iter().find(|e| e.stage == stage && e.chunk_id == chunk_id).and_then(|e| e.rank_after)
@@ -88,5 +124,15 @@ mod tests {
         assert_eq!(trace.score(Stage::Bm25, 3), None);
         trace.fill(Stage::Bm25, 3, 1.5);
         assert_eq!((trace.score(Stage::Bm25, 3), trace.rank(Stage::Bm25, 3)), (Some(1.5), None));
+        assert_eq!(trace.of(Stage::Bm25), (vec![], vec![(3, 1.5)]));
+        assert_eq!(trace.of(Stage::Dense), (vec![(7, 0.9), (3, 0.8)], vec![]));
+    }
+
+    #[test]
+    fn stages_have_names() {
+        for stage in Stage::ALL {
+            assert_eq!(Stage::parse(stage.name()), Ok(stage));
+        }
+        assert_eq!(Stage::parse("fuson").expect_err("unknown").hint.as_deref(), Some("Perhaps you meant \"fusion\"."));
     }
 }

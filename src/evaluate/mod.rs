@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! Evaluation: a question set asked, measured and remembered; runs compared.
+//!
+//! Thin: what gold is, how ties are broken, what is measured and what a difference means is [`rag_core::evaluation`]'s; the
+//! search is [`crate::retrieve::rank`], the same that answers users. All questions of a run are asked by one snapshot. A question
+//! that cannot be asked ends the run with an error that names it; there is no run with questions missing.
+
+mod compare;
+mod gold;
+mod state;
+
+pub use compare::{compare, complementarity, forensics};
+
+use crate::guc::Waits;
+use crate::retrieve::{self, Ranked};
+use crate::spi;
+use crate::store::collection::{self, Collection};
+use crate::store::question::{self, Stored};
+use crate::store::run::{self, Asked, List, Record, Summary};
+use pgrx::{Uuid, check_for_interrupts};
+use rag_core::evaluation::measure::{Judged, Resolved, measure};
+use rag_core::evaluation::order::{Found, Unit, break_ties};
+use rag_core::provenance::ContentHash;
+use rag_core::query::Request;
+use rag_core::query::filter::Filter;
+use rag_core::query::settings::{OnDegraded, Settings};
+use rag_core::rank::trace::Stage;
+use rag_core::{Error, Kind, Result};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// How a question set is asked.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    /// Name of the set.
+    pub question_set: &'a str,
+    /// Name of the run.
+    pub name: Option<&'a str>,
+    /// Profile, for the record.
+    pub profile: &'a str,
+    /// Settings in force.
+    pub settings: Settings,
+    /// Depth of the final ranking.
+    pub top_k: i32,
+    /// How long the engine may take.
+    pub waits: Waits,
+    /// Bytes of the BM25 index that are kept.
+    pub memory: usize,
+}
+
+/// Time between two reports of progress.
+const REPORT: Duration = Duration::from_secs(10);
+
+/// Asks all questions, measures, and stores the run; returns its key. `report` is told how many of how many were asked.
+pub fn run(plan: &Plan<'_>, report: impl Fn(usize, usize)) -> Result<i64> {
+    let started = Instant::now();
+    let set = question::by_name(plan.question_set)?;
+    let collection = collection::by_id(set.collection_id)?;
+    let questions = question::of_set(&set)?;
+    let found = spi::snapshot(|| gold::find(collection.id, &questions))?;
+    let index_state = spi::snapshot(|| state::index(&collection))?;
+    // A search that goes on without its dense leg would be measured as another.
+    let settings = Settings { on_degraded: OnDegraded::Error, ..plan.settings.clone() };
+    let record = Record {
+        set_id: set.id,
+        name: plan.name.map(str::to_owned),
+        profile: plan.profile.to_owned(),
+        settings: settings.to_json(),
+        top_k: plan.top_k,
+        questions: questions.iter().filter(|q| q.question.answerable).count() as i32,
+        unanswerable: questions.iter().filter(|q| !q.question.answerable).count() as i32,
+        questions_sha256: identity(&questions),
+        gold_sha256: found.sha256,
+        index_state,
+        model: collection.model.spec.name.clone(),
+        model_sha256: collection.model.spec.sha256.clone(),
+        machine: state::machine()?,
+    };
+    let mut keys = Keys::new();
+    let mut asked = Vec::new();
+    let mut reported = Instant::now();
+    for (at, (stored, resolved)) in questions.iter().zip(&found.of).enumerate() {
+        check_for_interrupts!();
+        if reported.elapsed() > REPORT {
+            report(at, questions.len());
+            reported = Instant::now();
+        }
+        let one = spi::snapshot(|| ask(&collection, plan, &settings, stored, resolved, &mut keys));
+        asked.push(one.map_err(|error| named(&stored.question.key, error))?);
+    }
+    let id = run::insert(&record, started.elapsed().as_secs_f64())?;
+    asked.iter().try_for_each(|one| run::insert_question(id, one))?;
+    Ok(id)
+}
+
+/// An error with the question that it is about.
+fn named(question: &str, mut error: Error) -> Error {
+    error.message = format!("question \"{question}\": {}", error.message);
+    error
+}
+
+/// Hash of the questions as they are asked.
+fn identity(questions: &[Stored]) -> Vec<u8> {
+    let of = |stored: &Stored| {
+        let q = &stored.question;
+        json!([q.key, q.text, q.strata, q.cluster, q.answerable, q.filter]).to_string()
+    };
+    let all: Vec<String> = questions.iter().map(of).collect();
+    ContentHash::of(all.join("\n").as_bytes()).0.to_vec()
+}
+
+/// Documents and permanent keys of chunks that were found.
+type Keys = BTreeMap<i64, (i64, [u8; 16])>;
+
+fn ask(
+    collection: &Collection,
+    plan: &Plan<'_>,
+    settings: &Settings,
+    stored: &Stored,
+    resolved: &[Resolved],
+    keys: &mut Keys,
+) -> Result<Asked> {
+    let question = &stored.question;
+    let filter = Filter::parse(&question.filter)?;
+    let mut request = Request::new(&question.text, plan.top_k, filter, &collection.name, settings.clone())?;
+    // A search has candidates for all its rows; here the depth is that of the metrics, and the candidates are what is measured.
+    request.settings.candidate_k = settings.candidate_k;
+    let ranked = retrieve::rank(collection, &request, None, plan.waits, plan.memory)?;
+    learn(keys, &ranked)?;
+    let judged = Judged::new(resolved);
+    let as_found = |(chunk, score): (i64, f64)| {
+        let (document, key) = keys.get(&chunk).copied().unwrap_or_default();
+        Found { chunk, document, key, score }
+    };
+    let mut lists: BTreeMap<Stage, Vec<Found>> = BTreeMap::new();
+    let mut filled: BTreeMap<Stage, Vec<Found>> = BTreeMap::new();
+    for stage in [Stage::Dense, Stage::Bm25, Stage::Fusion] {
+        let (by_stage, scored) = ranked.trace.of(stage);
+        if by_stage.is_empty() && scored.is_empty() && !ran(stage, settings) {
+            continue;
+        }
+        lists.insert(stage, by_stage.into_iter().map(as_found).collect());
+        filled.insert(stage, scored.into_iter().map(as_found).collect());
+    }
+    let mut last: Vec<Found> = ranked.order.iter().copied().map(as_found).collect();
+    // Before the cut, so that no id decides what is cut off.
+    break_ties(&question.key, &mut last);
+    last.truncate(plan.top_k.unsigned_abs() as usize);
+    lists.insert(Stage::TopK, last);
+    let values = match question.answerable {
+        true => measure(&question.key, &judged, &mut lists),
+        false => Vec::new(),
+    };
+    let relevant = stored.gold_ids.iter().zip(&question.gold).filter(|(_, gold)| gold.grade >= 1).map(|(id, _)| *id);
+    let times = ranked.times;
+    let milliseconds =
+        [times.embed, times.dense, times.bm25, times.fusion, times.total].map(|t| t.as_secs_f64() * 1000.0);
+    let entries = |found: Vec<Found>| found.into_iter().map(|f| (f.chunk, f.document, f.score));
+    Ok(Asked {
+        question_id: stored.id,
+        unit: match judged.unit {
+            Unit::Chunk => "chunk",
+            Unit::Document => "document",
+        },
+        gold: relevant.zip(&judged.gold).flat_map(|(id, items)| items.iter().map(move |item| (id, *item))).collect(),
+        grades: judged.grades.into_iter().collect(),
+        times: milliseconds,
+        lists: lists
+            .into_iter()
+            .map(|(stage, list)| List {
+                stage,
+                found: list.len() as i32,
+                entries: entries(list).chain(entries(filled.remove(&stage).unwrap_or_default())).collect(),
+            })
+            .collect(),
+        values,
+    })
+}
+
+/// Whether a stage runs with these settings; one that does not has no list, which is not the same as an empty one.
+fn ran(stage: Stage, settings: &Settings) -> bool {
+    use rag_core::query::settings::Mode::{Bm25, Dense, Hybrid};
+    match stage {
+        Stage::Dense => matches!(settings.mode, Dense | Hybrid),
+        Stage::Bm25 => matches!(settings.mode, Bm25 | Hybrid),
+        Stage::Document => settings.document_weight > 0.0,
+        Stage::Fusion => settings.mode == Hybrid || settings.document_weight > 0.0,
+        Stage::TopK => true,
+    }
+}
+
+/// Reads documents and keys of chunks that were not seen before.
+fn learn(keys: &mut Keys, ranked: &Ranked) -> Result<()> {
+    let new: BTreeSet<i64> =
+        ranked.trace.entries.iter().map(|e| e.chunk_id).filter(|id| !keys.contains_key(id)).collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    let new: Vec<i64> = new.into_iter().collect();
+    let sql = "SELECT id, document_id, chunk_key FROM rag.chunk WHERE id = ANY ($1)";
+    let read = |row: &spi::Row| Ok((row.get(1)?, (row.get(2)?, *row.get::<Uuid>(3)?.as_bytes())));
+    keys.extend(spi::by_keys(|| spi::select::<(i64, (i64, [u8; 16]))>(sql, &[new.into()], read))?);
+    Ok(())
+}
+
+/// Runs with one setting at several values, in their order.
+pub fn sweep(
+    plan: Plan<'_>,
+    key: &str,
+    values: &Value,
+    report: impl Fn(usize, usize),
+) -> Result<Vec<(Value, Summary)>> {
+    let Value::Array(values) = values else {
+        return Err(Error::invalid(format!("values must be a JSON array, not {values}")));
+    };
+    if values.is_empty() {
+        return Err(Error::invalid("there is no value to try"));
+    }
+    // All are checked before the first is run.
+    let tried = values.iter().map(|value| plan.settings.clone().apply(&json!({ key: value })));
+    let tried: Vec<Settings> = tried.collect::<Result<_>>()?;
+    let base = plan.name.map_or_else(String::new, |name| format!("{name} "));
+    let mut runs = Vec::new();
+    for (value, settings) in values.iter().zip(tried) {
+        let name = format!("{base}{key} {value}");
+        let id = run(&Plan { name: Some(&name), settings, ..plan }, &report)?;
+        runs.push((value.clone(), run::summary(id)?));
+    }
+    Ok(runs)
+}
+
+/// Runs of named variants: each an object of settings on top of the plan's.
+pub fn variants(plan: Plan<'_>, variants: &Value, report: impl Fn(usize, usize)) -> Result<Vec<(String, Summary)>> {
+    let Value::Object(variants) = variants else {
+        return Err(Error::invalid(format!("variants must be a JSON object of settings by name, not {variants}")));
+    };
+    let tried = variants.iter().map(|(name, settings)| Ok((name, plan.settings.clone().apply(settings)?)));
+    let tried: Vec<(&String, Settings)> = tried.collect::<Result<_>>()?;
+    let mut runs = Vec::new();
+    for (name, settings) in tried {
+        let id = run(&Plan { name: Some(name), settings, ..plan }, &report)?;
+        runs.push((name.clone(), run::summary(id)?));
+    }
+    Ok(runs)
+}
+
+/// What is left when each part of the settings in force is left out, and each leg alone; the first is all of it.
+pub fn leave_one_out(settings: &Settings) -> Value {
+    let mut variants = serde_json::Map::new();
+    variants.insert("all".into(), json!({}));
+    variants.insert("E1 dense".into(), json!({"mode": "dense", "document_weight": 0}));
+    variants.insert("E2 bm25".into(), json!({"mode": "bm25", "document_weight": 0}));
+    variants.insert(
+        "E3 rrf".into(),
+        json!({"mode": "hybrid", "fusion": "rrf", "dense_weight": 1, "bm25_weight": 1, "document_weight": 0}),
+    );
+    if ran(Stage::Document, settings) {
+        variants.insert("without document prior".into(), json!({"document_weight": 0}));
+    }
+    let weighted = settings.dense_weight != 1.0 || settings.bm25_weight != 1.0;
+    if weighted && ran(Stage::Fusion, settings) {
+        variants.insert("without weights".into(), json!({"dense_weight": 1, "bm25_weight": 1}));
+    }
+    Value::Object(variants)
+}
+
+/// Fails unless two runs asked the same questions; says what else differs, in which case `force` is needed.
+fn comparable(first: &run::Run, second: &run::Run, force: bool) -> Result<()> {
+    if first.set_id != second.set_id {
+        let sets = (question::by_id(first.set_id)?.name, question::by_id(second.set_id)?.name);
+        let message = format!("runs {} and {} are of different question sets", first.id, second.id);
+        return Err(Error::invalid(message).with_detail(format!("\"{}\" and \"{}\".", sets.0, sets.1)));
+    }
+    let state = |run: &run::Run, key: &str| run.index_state.get(key).cloned();
+    let mut differs = Vec::new();
+    if first.questions_sha256 != second.questions_sha256 {
+        differs.push("the questions");
+    }
+    if first.gold_sha256 != second.gold_sha256 {
+        differs.push("the gold");
+    }
+    if state(first, "passages_sha256") != state(second, "passages_sha256") {
+        differs.push("the passages");
+    }
+    if state(first, "embedded") != state(second, "embedded") {
+        differs.push("how many passages had vectors");
+    }
+    if differs.is_empty() || force {
+        return Ok(());
+    }
+    let message = format!("runs {} and {} did not see the same", first.id, second.id);
+    Err(Error::new(Kind::NotReady, message)
+        .with_detail(format!("Between them changed: {}.", differs.join(", ")))
+        .with_hint("Run both again, or compare them all the same with force => true."))
+}

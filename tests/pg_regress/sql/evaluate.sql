@@ -1,0 +1,114 @@
+-- rag.evaluate: questions with gold in, runs and what they say out.
+\pset format unaligned
+SELECT rag.create_collection('lore') > 0 AS made;
+-- Passages that BM25 ranks as their words say: three documents of three lines each, cut into one chunk a paragraph.
+SELECT r.chunks FROM unnest(ARRAY['tides', 'ropes', 'lamps']) n, rag.ingest(
+    'The ' || n || ' of the harbour are old and many.' || E'\n\n' || 'A second word on ' || n || ': never trust them alone.' || E'\n\n' ||
+    'The harbour master keeps a book.', n || '.md', 'markdown', collection => 'lore', options => '{"chunk_tokens": 16, "overlap": 0}') r;
+SELECT d.uri, c.ordinal, c.line_start, c.line_end FROM rag.chunks c JOIN rag.documents d ON d.id = c.document_id WHERE d.collection = 'lore' ORDER BY 1, 2;
+
+SELECT rag.create_question_set('lore questions', 'lore', 'what the old ones ask') > 0 AS made;
+SELECT rag.create_question_set('lore questions', 'lore');
+SELECT rag.create_question_set('x', 'lroe');
+
+-- Errors name the question.
+SELECT rag.import_questions('lore questions', '{"id": "q1", "text": "tides?"}'::jsonb);
+SELECT rag.import_questions('lore questions', '[{"id": "q1", "text": "tides?", "gold": [{"uri": "tides.md", "line": [1, 2]}]}]'::jsonb);
+SELECT rag.import_questions('lore questions', $$ {"id": "q1", "text": "tides?", "gold": [{"uri": "tides.md"}]}
+ {"id": "q1", "text": "ropes?", "gold": [{"uri": "tides.md"}]} $$);
+SELECT rag.import_questions('lore questions', 'x', format => 'csv');
+SELECT rag.import_questions('lore questions', '{}', format => 'beir');
+SELECT rag.import_questions('lor questions', '{}');
+SELECT rag.evaluate('lore questions');
+
+-- One question a line; a quote, lines, a whole document; strata, clusters, one without an answer.
+SELECT rag.import_questions('lore questions', $$
+{"id": "quote", "text": "never trust ropes", "strata": ["span"], "cluster": "trust", "gold": [{"uri": "ropes.md", "quote": "word on ropes: never   trust", "grade": 2}, {"uri": "tides.md", "quote": "word on tides: never", "grade": 0, "note": "near"}]}
+{"id": "lines", "text": "how many lamps", "strata": ["span"], "gold": [{"source": "inline/lore", "uri": "lamps.md", "lines": [1, 1]}]}
+{"id": "whole", "text": "trust tides", "strata": ["whole"], "cluster": "trust", "gold": [{"uri": "tides.md"}]}
+{"id": "lost", "text": "book", "strata": ["whole"], "gold": [{"uri": "ropes.md"}], "filter": {"uri": "lamps.md"}}
+{"id": "none", "text": "who pays the harbour master", "answerable": false}
+$$);
+SELECT q.key, q.answerable, g.uri, g.line_start, g.quote, g.grade FROM rag.question q LEFT JOIN rag.gold g ON g.question_id = q.id ORDER BY q.ordinal, g.ordinal;
+
+SELECT rag.evaluate('lore questions', settings => '{"mode": "bm25"}', name => 'words') AS words \gset
+SELECT question_set, name, profile, settings ->> 'mode' AS mode, questions, unanswerable, p95_ms > 0 AS timed, model FROM rag.runs WHERE id = :words;
+-- By hand: quote at rank 1 (nDCG 1), lines at 1, whole at 1; lost is filtered away, counts as 0 and stays in the mean.
+SELECT q.key, m.value FROM rag.run_metric m JOIN rag.question q ON q.id = m.question_id
+ WHERE m.run_id = :words AND m.stage = 'final' AND m.metric = 'nDCG@10' ORDER BY q.ordinal;
+SELECT stratum, stage, value, questions FROM rag.run_summary WHERE run_id = :words AND metric = 'Recall@10' ORDER BY 1 NULLS FIRST, 2;
+SELECT question, stage, rank, d.uri, r.grade FROM rag.run_result r JOIN rag.documents d ON d.id = r.document_id
+ WHERE run_id = :words AND question IN ('quote', 'lost') AND stage = 'final' AND rank <= 2 ORDER BY 1, 3;
+SELECT q.key, r.unit, r.results > 0 AS found, r.top_score > 0 AS scored FROM rag.run_question r JOIN rag.question q ON q.id = r.question_id WHERE r.run_id = :words ORDER BY q.ordinal;
+SELECT index_state - 'hnsw_file' - 'passages_sha256' AS index_state FROM rag.run WHERE id = :words;
+
+-- A repeat is the same to the bit.
+SELECT rag.evaluate('lore questions', settings => '{"mode": "hybrid", "exact": true}', name => 'both') AS both_legs \gset
+SELECT rag.evaluate('lore questions', settings => '{"mode": "hybrid", "exact": true}') AS again \gset
+SELECT count(*) AS lists, count(*) FILTER (WHERE (a.chunk_ids, a.scores, a.found) IS DISTINCT FROM (b.chunk_ids, b.scores, b.found)) AS different
+  FROM rag.run_list a FULL JOIN rag.run_list b ON b.run_id = :again AND (b.question_id, b.stage) = (a.question_id, a.stage) WHERE a.run_id = :both_legs;
+SELECT stratum, metric, questions, clusters, difference, p_randomization, wins, losses, first_result_churn FROM rag.compare(:both_legs, :again);
+SELECT DISTINCT stage FROM rag.run_metric WHERE run_id = :both_legs ORDER BY 1;
+SELECT k, questions, only_dense + only_bm25 + in_both + in_neither AS items FROM rag.complementarity(:both_legs, '{1,10}');
+SELECT rag.complementarity(:words);
+
+-- What was lost, by whom, to what.
+SELECT question, lost_by, rank_before, rank_after, jsonb_path_query_array(displaced_by, '$[*].uri') AS displaced_by FROM rag.forensics(:words, 3);
+SELECT count(*) FROM rag.forensics(:words, 3, :both_legs);
+
+-- A change of the questions, the gold or the passages is no change of retrieval.
+SELECT rag.import_questions('lore questions', $${"id": "whole", "text": "trust tides", "gold": [{"uri": "tides.md"}]}$$);
+BEGIN;
+UPDATE rag.gold SET grade = 1 WHERE grade = 2;
+SELECT rag.evaluate('lore questions', settings => '{"mode": "bm25"}') AS other \gset
+SAVEPOINT before;
+SELECT rag.compare(:words, :other);
+ROLLBACK TO before;
+SELECT difference FROM rag.compare(:words, :other, '{ndcg@10}', force => true) WHERE stratum IS NULL;
+ROLLBACK;
+SELECT rag.compare(:words, :words, '{nDCG@7}');
+SELECT rag.compare(:words, 0);
+BEGIN;
+SELECT count(*) FROM rag.ingest('More on tides.', 'more.md', collection => 'lore');
+SELECT rag.evaluate('lore questions', settings => '{"mode": "bm25"}') AS other \gset
+SELECT rag.compare(:words, :other);
+ROLLBACK;
+
+-- Gold that is not there any more is an error, not a zero.
+BEGIN;
+SELECT count(*) FROM rag.ingest('The ropes are new.', 'ropes.md', 'markdown', collection => 'lore');
+SELECT rag.evaluate('lore questions', settings => '{"mode": "bm25"}');
+ROLLBACK;
+BEGIN;
+DELETE FROM rag.document WHERE uri = 'ropes.md' AND source_id = (SELECT source_id FROM rag.sources WHERE name = 'inline/lore');
+SELECT rag.evaluate('lore questions', settings => '{"mode": "bm25"}');
+ROLLBACK;
+
+-- Values of a setting, and parts left out.
+CREATE TEMP TABLE swept AS SELECT * FROM rag.sweep('lore questions', 'rrf_k', '[10, 60]', name => 'swept');
+SELECT s.setting_value, r.name, r.settings ->> 'rrf_k' AS rrf_k, s.ndcg_10 = r.ndcg_10 AS same, s.p50_ms > 0 AS timed FROM swept s JOIN rag.runs r ON r.id = s.run_id ORDER BY r.id;
+SELECT rag.sweep('lore questions', 'rrf_k', '[10, "x"]');
+SELECT rag.sweep('lore questions', 'rff_k', '[10]');
+SELECT rag.sweep('lore questions', 'rrf_k', '10');
+CREATE TEMP TABLE ablated AS SELECT * FROM rag.ablate('lore questions', settings => '{"document_weight": 1}');
+SELECT a.variant, r.settings ->> 'mode' AS mode, r.settings ->> 'document_weight' AS document_weight FROM ablated a JOIN rag.runs r ON r.id = a.run_id ORDER BY r.id;
+SELECT a.variant FROM rag.ablate('lore questions', '{"narrow": {"candidate_k": 2}}') a;
+
+-- BEIR and TREC.
+SELECT rag.create_question_set('beir', 'lore') > 0 AS made;
+SELECT rag.import_questions('beir', '{"_id": "1", "text": "tides"}' || E'\n' || '{"_id": "2", "text": "lamps"}', E'query-id\tcorpus-id\tscore\n1\tT\t2\n');
+SELECT rag.import_questions('beir', E'1\ttides\n', E'1 0 T 2\n', 'trec');
+SELECT rag.evaluate('beir');
+
+-- What runs count stays; what goes, goes with all that is its own.
+DELETE FROM rag.question WHERE key = 'lost';
+TRUNCATE rag.run;
+SELECT rag.drop_run(:words);
+SELECT rag.drop_run(:words);
+SELECT rag.drop_collection('lore');
+SELECT rag.drop_source('inline/lore');
+SELECT rag.drop_collection('lore');
+SELECT rag.drop_question_set('lore questions'), rag.drop_question_set('beir');
+SELECT rag.drop_collection('lore');
+SELECT (SELECT count(*) FROM rag.question) + (SELECT count(*) FROM rag.gold) + (SELECT count(*) FROM rag.run) + (SELECT count(*) FROM rag.run_list)
+     + (SELECT count(*) FROM rag.run_metric) + (SELECT count(*) FROM rag.run_question) AS left_over;
