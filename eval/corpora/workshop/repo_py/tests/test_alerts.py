@@ -46,6 +46,12 @@ def test_quiet_hours_follow_local_time():
     assert not in_quiet_hours(RULE, 1751401800, "UTC")
 
 
+def test_quiet_hours_after_the_change_of_the_clocks():
+    # 20:35 UTC on 2 November is 20:35 at the quay, where people still work.
+    assert not in_quiet_hours(RULE, 1762115700, "Europe/London")
+    assert in_quiet_hours(RULE, 1762115700 + 1800, "Europe/London")
+
+
 def test_severe_is_raised_at_night():
     machine, sent = engine()
     machine.feed("ostrand", level(0, 4400, start=START + 2 * 3600))
