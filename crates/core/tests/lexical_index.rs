@@ -19,6 +19,7 @@ use rag_core::lexical::segment::Builder;
 use rag_core::lexical::shelf::{MemoryRows, Rows, Shelf, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::time::Duration;
 use support::Random;
 
 type Document = BTreeMap<String, u32>;
@@ -259,4 +260,35 @@ fn strays_are_counted() {
     assert_eq!(Index::new(store.parts.clone()).strays(), 0);
     store.write(false, &BTreeMap::from([(1, Document::from([("b".to_owned(), 2)]))]));
     assert_eq!(Index::new(store.parts.clone()).strays(), 1);
+}
+
+/// Processor time of this thread, which a busy machine does not change.
+fn clock() -> Duration {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells the time of threads");
+    Duration::from_nanos(told.split(' ').next().and_then(|told| told.parse().ok()).expect("nanoseconds"))
+}
+
+/// A merge that had to wait finds a segment for each statement since: four times as many may not take sixteen times as long.
+#[test]
+fn merging_many_small_segments_takes_time_in_proportion() {
+    let took = |segments: i64| {
+        let mut random = Random(11);
+        let mut store = Store::new(0);
+        for _ in 0..segments {
+            store.insert(vec![document(&mut random, 40)]);
+        }
+        for entry in (1..segments).step_by(2) {
+            store.delete(&BTreeSet::from([entry]));
+        }
+        let begin = clock();
+        while store.compact(compaction::plan) {}
+        let took = clock().saturating_sub(begin);
+        let terms: Vec<String> = store.living.values().take(3).flat_map(|d| d.keys().take(2).cloned()).collect();
+        assert!(!store.oracle(&terms, 20, None).is_empty());
+        assert_eq!(store.search(&terms, 20, None), store.oracle(&terms, 20, None));
+        assert!(store.parts.len() <= 2 * FAN, "{} segments are left", store.parts.len());
+        took
+    };
+    let (few, many) = (took(1500), took(6000));
+    assert!(many <= few * 9, "1500 segments take {few:?}, 6000 {many:?}");
 }

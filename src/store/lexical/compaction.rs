@@ -16,6 +16,7 @@ use rag_core::lexical::compaction::{self, Plan};
 use rag_core::lexical::index::{Index, Part};
 use rag_core::lexical::whole::{self, Documents};
 use rag_core::{Error, Result};
+use std::collections::HashSet;
 use std::rc::Rc;
 
 /// How far to go.
@@ -105,6 +106,7 @@ impl Merging {
     fn after(&self, plan: &Plan, merged: Vec<Part>) -> Self {
         let index = self.index();
         let rest = |parts: &[Part], done: &[usize]| -> Vec<Part> {
+            let done: HashSet<usize> = done.iter().copied().collect();
             parts.iter().enumerate().filter(|(at, _)| !done.contains(at)).map(|(_, part)| part.clone()).collect()
         };
         let parts = [rest(index.live(), &plan.live), rest(index.dead(), &plan.dead), merged].concat();

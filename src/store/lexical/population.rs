@@ -19,7 +19,7 @@ use rag_core::lexical::ordinals::Ids;
 use rag_core::lexical::shelf::{MemoryRows, Rows, Shelf};
 use rag_core::lexical::whole::Documents;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
@@ -108,17 +108,18 @@ fn current<T>(
         let index = index_of(index);
         index.live().iter().chain(index.dead()).map(|p| (p.id, p.clone())).collect()
     };
-    let is_known = |id: i64| {
-        let index = kept.iter().map(|kept| index_of(kept));
-        index.flat_map(|index| index.live().iter().chain(index.dead())).any(|p| p.id == id)
-    };
+    let known: HashSet<i64> = kept
+        .iter()
+        .map(|kept| index_of(kept))
+        .flat_map(|index| index.live().iter().chain(index.dead()).map(|part| part.id))
+        .collect();
     let mut seen: Vec<(i64, Option<Part>)> = Vec::new();
     am::scan(SEGMENTS, &[Key::Int8(2, key.0), Key::Text(3, unit.name())], false, |row| {
         if !key.1.has(row.optional::<String>(4).as_deref()) {
             return Ok(ControlFlow::Continue(()));
         }
         let id: i64 = row.get(1)?;
-        seen.push((id, if is_known(id) { None } else { Some(part(id, row)?) }));
+        seen.push((id, if known.contains(&id) { None } else { Some(part(id, row)?) }));
         Ok(ControlFlow::Continue(()))
     })?;
     if let Some(kept) = &kept

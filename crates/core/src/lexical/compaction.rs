@@ -9,7 +9,7 @@
 //! goes with them. The result is exactly what an index made at once of the living would be, which is how it is tested.
 
 use super::cache::Cache;
-use super::index::{Index, OpenList, Part};
+use super::index::{Index, OpenList, Part, Places};
 use super::keys::Keys;
 use super::ordinals::{Ids, OrdinalSet};
 use super::postings::Directory;
@@ -17,6 +17,8 @@ use super::segment::{self, OldList, Pieces, Renumbering};
 use super::shelf::{Sink, Stored, Writer};
 use super::varint::corrupt;
 use crate::error::Result;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 /// Segments of a tier that make one of the next.
@@ -85,15 +87,17 @@ fn crowded(parts: &[Part]) -> Vec<usize> {
     let mut tiers: Vec<u32> = parts.iter().map(|p| tier(p.documents)).collect();
     tiers.sort_unstable();
     // From the top, so that what is merged anyway is merged once.
-    let full = tiers.iter().rev().find(|t| tiers.iter().filter(|other| other == t).count() >= FAN);
+    let full = tiers.chunk_by(|a, b| a == b).rev().find(|of_tier| of_tier.len() >= FAN).and_then(|t| t.first());
     let Some(full) = full else { return Vec::new() };
     (0..parts.len()).filter(|at| tier(parts[*at].documents) <= *full).collect()
 }
 
 fn with_dead(index: &Index, live: Vec<usize>) -> Plan {
-    let speaks_of =
-        |dead: &Part| dead.ids.iter().any(|e| live.iter().any(|at| index.live()[*at].ids.ordinal(e).is_some()));
-    let dead = (0..index.dead().len()).filter(|at| speaks_of(&index.dead()[*at])).collect();
+    if index.dead().is_empty() {
+        return Plan { live, dead: Vec::new() };
+    }
+    let places = Places::of(live.iter().map(|at| &index.live()[*at]));
+    let dead = (0..index.dead().len()).filter(|at| index.dead()[*at].ids.iter().any(|e| places.has(e))).collect();
     Plan { live, dead }
 }
 
@@ -132,8 +136,8 @@ pub fn merge_dead(
     sink: &mut dyn Sink,
     interrupt: &mut dyn FnMut() -> Result<()>,
 ) -> Result<Option<Merged>> {
-    let done = |entry: i64| plan.live.iter().any(|at| index.live()[*at].ids.ordinal(entry).is_some());
-    let gone = |part: &Part| part.ids.iter().zip(0u32..).filter(|(e, _)| done(*e)).map(|(_, o)| o).collect();
+    let done = Places::of(plan.live.iter().map(|at| &index.live()[*at]));
+    let gone = |part: &Part| part.ids.iter().zip(0u32..).filter(|(e, _)| done.has(*e)).map(|(_, o)| o).collect();
     let gone: Vec<OrdinalSet> = plan.dead.iter().map(|at| gone(&index.dead()[*at])).collect();
     let parts: Vec<(&Part, &OrdinalSet)> = plan.dead.iter().map(|at| &index.dead()[*at]).zip(&gone).collect();
     merge(&parts, sink, interrupt)
@@ -167,15 +171,20 @@ pub(super) fn merge_lists(
     let mut lengths = vec![0u32; renumbering.ids.len() as usize];
     let mut writer = Writer::default();
     let mut postings = 0;
-    while let Some(term) = dictionaries.iter().filter_map(|d| d.head.as_ref()).map(|(term, _)| term).min().cloned() {
+    let first = |(at, d): (usize, &Dictionary<'_>)| Some(Reverse((d.head.as_ref()?.0.clone(), at)));
+    let mut heads: BinaryHeap<Reverse<(String, usize)>> = dictionaries.iter().enumerate().filter_map(first).collect();
+    while let Some(Reverse((term, _))) = heads.peek() {
         interrupt()?;
+        let term = term.clone();
         let mut lists: Vec<(usize, OpenList<'_>, Rc<Directory>)> = Vec::new();
-        for (at, dictionary) in dictionaries.iter_mut().enumerate() {
-            if let Some((_, stored)) = dictionary.next_if(&term)? {
+        while let Some(at) = heads.peek().filter(|Reverse((next, _))| *next == term).map(|Reverse((_, at))| *at) {
+            heads.pop();
+            if let Some((_, stored)) = dictionaries[at].next()? {
                 let list = OpenList::new(parts[at], stored, &cache);
                 let directory = list.directory()?;
                 lists.push((at, list, directory));
             }
+            heads.extend(dictionaries[at].head.as_ref().map(|(term, _)| Reverse((term.clone(), at))));
         }
         let old: Vec<OldList<'_>> = (lists.iter())
             .map(|(segment, list, directory)| OldList { segment: *segment, directory, pages: list })
@@ -230,10 +239,8 @@ impl<'a> Dictionary<'a> {
         Ok(())
     }
 
-    fn next_if(&mut self, term: &str) -> Result<Option<(String, Stored)>> {
-        if self.head.as_ref().is_none_or(|(head, _)| head != term) {
-            return Ok(None);
-        }
+    /// The term at which it stands, and on to the one behind.
+    fn next(&mut self) -> Result<Option<(String, Stored)>> {
         let head = self.head.take();
         self.advance()?;
         Ok(head)

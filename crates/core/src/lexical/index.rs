@@ -25,8 +25,8 @@ use crate::error::Result;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Segments of fewer documents may be thousands while nobody merges them; what is dead is not looked up in each.
-const SMALL: u64 = 64;
+/// Documents from which a segment is large.
+pub(super) const SMALL: u64 = 64;
 
 /// One segment.
 #[derive(Debug, Clone)]
@@ -47,6 +47,47 @@ pub struct Part {
     pub rows: Rc<dyn Rows>,
 }
 
+/// Where entries are among some segments, of which there may be thousands while nobody merges them: what small ones hold is
+/// found at once, and only large ones, which are few, are looked into.
+#[derive(Debug)]
+pub(super) struct Places<'a> {
+    small: HashMap<i64, Vec<(usize, u32)>>,
+    large: Vec<(usize, &'a Ids)>,
+}
+
+impl<'a> Places<'a> {
+    /// Of these segments, which are numbered as they come.
+    pub(super) fn of(parts: impl IntoIterator<Item = &'a Part>) -> Self {
+        let mut places = Self { small: HashMap::new(), large: Vec::new() };
+        for (at, part) in parts.into_iter().enumerate() {
+            if part.documents >= SMALL {
+                places.large.push((at, &part.ids));
+                continue;
+            }
+            for (entry, ordinal) in part.ids.iter().zip(0..) {
+                places.small.entry(entry).or_default().push((at, ordinal));
+            }
+        }
+        places
+    }
+
+    /// The segments that have an entry, with its ordinals there.
+    pub(super) fn places(&self, entry: i64) -> impl Iterator<Item = (usize, u32)> {
+        let in_large = self.large.iter().filter_map(move |(at, ids)| Some((*at, ids.ordinal(entry)?)));
+        self.small.get(&entry).into_iter().flatten().copied().chain(in_large)
+    }
+
+    /// Whether a segment has it.
+    pub(super) fn has(&self, entry: i64) -> bool {
+        self.places(entry).next().is_some()
+    }
+
+    /// Entries of small segments that more than one segment has.
+    pub(super) fn small_in_several(&self) -> impl Iterator<Item = i64> {
+        self.small.keys().copied().filter(|entry| self.places(*entry).nth(1).is_some())
+    }
+}
+
 /// Segments that are searched together.
 #[derive(Debug)]
 pub struct Index {
@@ -63,19 +104,14 @@ impl Index {
         let (dead, live): (Vec<Part>, Vec<Part>) = parts.into_iter().partition(|p| p.dead);
         let mut gone = vec![OrdinalSet::default(); live.len()];
         let mut strays = 0;
-        let (small, large): (Vec<usize>, Vec<usize>) = (0..live.len()).partition(|at| live[*at].documents < SMALL);
-        let mut in_small: HashMap<i64, Vec<(usize, u32)>> = HashMap::new();
-        for at in small.into_iter().filter(|_| !dead.is_empty()) {
-            for (entry, ordinal) in live[at].ids.iter().zip(0..) {
-                in_small.entry(entry).or_default().push((at, ordinal));
+        if !dead.is_empty() {
+            let all = Places::of(&live);
+            for entry in dead.iter().flat_map(|p| p.ids.iter()) {
+                let mut places = all.places(entry);
+                let place = places.next();
+                let new = place.is_some_and(|(at, ordinal)| gone[at].insert(ordinal));
+                strays += u64::from(!new || places.next().is_some());
             }
-        }
-        for entry in dead.iter().flat_map(|p| p.ids.iter()) {
-            let in_large = large.iter().filter_map(|at| Some((*at, live[*at].ids.ordinal(entry)?)));
-            let mut places = in_small.get(&entry).into_iter().flatten().copied().chain(in_large);
-            let place = places.next();
-            let new = place.is_some_and(|(at, ordinal)| gone[at].insert(ordinal));
-            strays += u64::from(!new || places.next().is_some());
         }
         Self { live, dead, gone, strays }
     }

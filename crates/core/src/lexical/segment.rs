@@ -12,8 +12,10 @@ use crate::lexical::ordinals::{Ids, OrdinalSet};
 use crate::lexical::postings::{Cursor, Directory, END, EncodedList, ListBuilder, Pages, Posting};
 use crate::lexical::varint::corrupt;
 use std::borrow::Borrow;
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 use std::hash::Hash;
+use std::iter::Peekable;
 
 /// Collects the documents of a new segment.
 #[derive(Debug)]
@@ -127,9 +129,9 @@ impl Renumbering {
         let mut last = None;
         let mut new: Vec<Vec<u32>> = segments.iter().map(|(ids, _)| vec![END; ids.len() as usize]).collect();
         let mut rests: Vec<_> = segments.iter().map(|(ids, _)| ids.iter().zip(0u32..).peekable()).collect();
-        loop {
-            let heads = rests.iter_mut().enumerate().filter_map(|(at, rest)| Some((rest.peek()?.0, at)));
-            let Some((_, at)) = heads.min() else { return Ok(Self { ids, new }) };
+        let first = |(at, rest): (usize, &mut _)| next_of(at, rest);
+        let mut heads: BinaryHeap<Reverse<(i64, usize)>> = rests.iter_mut().enumerate().filter_map(first).collect();
+        while let Some(Reverse((_, at))) = heads.pop() {
             if let Some((id, ordinal)) = rests[at].next()
                 && segments[at].1.is_none_or(|dead| !dead.contains(ordinal))
             {
@@ -138,7 +140,9 @@ impl Renumbering {
                 last = Some((id, number));
                 new[at][ordinal as usize] = number;
             }
+            heads.extend(next_of(at, &mut rests[at]));
         }
+        Ok(Self { ids, new })
     }
 
     /// The keys of the merged segment, from those of the old ones.
@@ -160,6 +164,11 @@ impl Renumbering {
     pub fn get(&self, segment: usize, ordinal: u32) -> Option<u32> {
         self.new.get(segment)?.get(ordinal as usize).copied().filter(|new| *new != END)
     }
+}
+
+/// The id that comes next of segment `at`, as a heap orders it.
+fn next_of(at: usize, rest: &mut Peekable<impl Iterator<Item = (i64, u32)>>) -> Option<Reverse<(i64, usize)>> {
+    rest.peek().map(|(id, _)| Reverse((*id, at)))
 }
 
 /// One term's list in one of the segments that are merged.
@@ -229,26 +238,33 @@ pub fn merge(
         source.advance(0, renumbering)?;
         sources.push(source);
     }
-    // There are few segments, so looking at all heads is as fast as a heap.
-    while let Some((mut head, source)) =
-        sources.iter_mut().filter_map(|s| Some((s.head?, s))).min_by_key(|(head, _)| head.ordinal)
-    {
-        match pieces {
-            None => source.next(renumbering)?,
-            Some(pieces) => {
-                let mut tf = 0i64;
-                for source in &mut sources {
-                    let Some(piece) = source.head.filter(|h| h.ordinal == head.ordinal) else { continue };
-                    let minus = pieces.minus.get(source.segment).copied().unwrap_or_default();
-                    tf += if minus { -i64::from(piece.tf) } else { i64::from(piece.tf) };
-                    source.next(renumbering)?;
-                }
-                if tf == 0 {
-                    continue;
-                }
-                head.tf = u32::try_from(tf).map_err(|_| corrupt("a document lacks what was deleted from it"))?;
-                head.dl = pieces.lengths.get(head.ordinal as usize).copied().unwrap_or_default();
+    // Usually few, but a merge that had to wait has as many as there were statements meanwhile.
+    let first = |(at, source): (usize, &Source<'_>)| Some(Reverse((source.head?.ordinal, at)));
+    let mut heads: BinaryHeap<Reverse<(u32, usize)>> = sources.iter().enumerate().filter_map(first).collect();
+    while let Some(Reverse((ordinal, at))) = heads.pop() {
+        let Some(mut head) = sources[at].head else { continue };
+        let mut same = vec![at];
+        while pieces.is_some()
+            && let Some(Reverse((_, other))) = heads.peek().filter(|Reverse((next, _))| *next == ordinal)
+        {
+            same.push(*other);
+            heads.pop();
+        }
+        let mut tf = 0i64;
+        for at in same {
+            let source = &mut sources[at];
+            let minus = pieces.and_then(|p| p.minus.get(source.segment)).copied().unwrap_or_default();
+            let piece = i64::from(source.head.map_or(0, |h| h.tf));
+            tf += if minus { -piece } else { piece };
+            source.next(renumbering)?;
+            heads.extend(source.head.map(|head| Reverse((head.ordinal, at))));
+        }
+        if let Some(pieces) = pieces {
+            if tf == 0 {
+                continue;
             }
+            head.tf = u32::try_from(tf).map_err(|_| corrupt("a document lacks what was deleted from it"))?;
+            head.dl = pieces.lengths.get(ordinal as usize).copied().unwrap_or_default();
         }
         merged.push(head)?;
         seen(head);

@@ -19,7 +19,7 @@
 use super::bm25::Statistics;
 use super::cache::Cache;
 use super::compaction::{self, Merged, Plan};
-use super::index::{Index, OpenList, Opened, Part};
+use super::index::{Index, OpenList, Opened, Part, Places, SMALL};
 use super::maxscore::{Query, Weights};
 use super::ordinals::{Ids, OrdinalSet};
 use super::postings::{Cursor, END, Posting};
@@ -28,16 +28,13 @@ use super::shelf::Sink;
 use super::topk::{Hit, TopK};
 use super::varint::corrupt;
 use crate::error::{Error, Kind, Result};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The term that every piece has.
 pub const PASSAGES: &str = "";
 
 /// Split documents that are worth merging everything for, if they are that share of all.
 const SPLIT: (u64, f64) = (64, 0.1);
-
-/// Segments of fewer documents may be thousands; they are compared by a table.
-const SMALL: u64 = 64;
 
 /// The segments that one snapshot sees, of pieces.
 #[derive(Debug)]
@@ -46,6 +43,8 @@ pub struct Documents {
     index: Index,
     /// Split documents, ascending.
     split: Vec<i64>,
+    /// For each segment, the live ones first, its pieces of split documents: their ordinals and places in `split`.
+    pieces: Vec<Vec<(u32, usize)>>,
     strays: u64,
 }
 
@@ -53,18 +52,26 @@ impl Documents {
     /// Puts segments together.
     pub fn new(parts: Vec<Part>) -> Self {
         let (dead, live): (Vec<Part>, Vec<Part>) = parts.into_iter().partition(|p| p.dead);
-        let mut split = in_several(&live);
-        let found = |entry: i64| live.iter().any(|part| part.ids.ordinal(entry).is_some());
+        let places = Places::of(&live);
+        let mut split = in_several(&live, &places);
         let mut deleted: Vec<i64> = dead.iter().flat_map(|part| part.ids.iter()).collect();
         deleted.sort_unstable();
         deleted.dedup();
-        let strays = deleted.iter().filter(|entry| !found(**entry)).count() as u64;
+        let strays = deleted.iter().filter(|entry| !places.has(**entry)).count() as u64;
         split.extend(deleted);
         split.sort_unstable();
         split.dedup();
-        let gone =
-            live.iter().map(|part| split.iter().filter_map(|entry| part.ids.ordinal(*entry)).collect()).collect();
-        Self { index: Index::of(live, dead, gone), split, strays }
+        let mut gone = vec![OrdinalSet::default(); live.len()];
+        let (mut pieces, of_dead) = (vec![Vec::new(); live.len() + dead.len()], Places::of(&dead));
+        for (entry, document) in split.iter().zip(0usize..) {
+            for (at, ordinal) in places.places(*entry) {
+                gone[at].insert(ordinal);
+                pieces[at].push((ordinal, document));
+            }
+            of_dead.places(*entry).for_each(|(at, ordinal)| pieces[live.len() + at].push((ordinal, document)));
+        }
+        drop((places, of_dead));
+        Self { index: Index::of(live, dead, gone), split, pieces, strays }
     }
 
     /// Its segments.
@@ -90,19 +97,15 @@ impl Documents {
         let mut whole = Whole::none(&self.split, terms.len());
         let mut dfs = opened.dfs_of_live();
         let sides = self.index.live().iter().map(|part| (part, false));
-        for (part, minus) in sides.chain(self.index.dead().iter().map(|part| (part, true))) {
-            let here = self.split.iter().zip(0usize..).filter_map(|(entry, at)| Some((part.ids.ordinal(*entry)?, at)));
-            let here: Vec<(u32, usize)> = here.collect();
-            if here.is_empty() {
-                continue;
-            }
-            passages_of(part, &here, cache, |at, posting| whole.add(at, posting, minus))?;
+        let sides = sides.chain(self.index.dead().iter().map(|part| (part, true)));
+        for ((part, minus), here) in sides.zip(&self.pieces).filter(|(_, here)| !here.is_empty()) {
+            passages_of(part, here, cache, |at, posting| whole.add(at, posting, minus))?;
             if !minus {
                 documents = documents.saturating_sub(here.len() as u64);
             }
             for (term, name) in terms.iter().enumerate() {
                 let Some(list) = OpenList::find(part, name, cache)? else { continue };
-                let pieces = pieces_of(&list, &here, |at, posting| whole.add_term(at, term, posting, minus))?;
+                let pieces = pieces_of(&list, here, |at, posting| whole.add_term(at, term, posting, minus))?;
                 if !minus {
                     dfs[term] = dfs[term].saturating_sub(pieces);
                 }
@@ -119,15 +122,9 @@ impl Documents {
 }
 
 /// The documents that are in more than one of the segments.
-fn in_several(live: &[Part]) -> Vec<i64> {
-    let mut several = Vec::new();
-    let (small, mut large): (Vec<&Part>, Vec<&Part>) = live.iter().partition(|part| part.documents < SMALL);
-    let mut in_small: HashMap<i64, u32> = HashMap::new();
-    for entry in small.iter().flat_map(|part| part.ids.iter()) {
-        *in_small.entry(entry).or_default() += 1;
-    }
-    let meets = |entry: i64| large.iter().any(|part| part.ids.ordinal(entry).is_some());
-    several.extend(in_small.into_iter().filter(|(entry, count)| *count > 1 || meets(*entry)).map(|(entry, _)| entry));
+fn in_several(live: &[Part], places: &Places<'_>) -> Vec<i64> {
+    let mut several: Vec<i64> = places.small_in_several().collect();
+    let mut large: Vec<&Part> = live.iter().filter(|part| part.documents >= SMALL).collect();
     large.sort_by_key(|part| part.ids.len());
     for (at, part) in large.iter().enumerate() {
         // Documents get their numbers one after the other, so segments that were made one after the other rarely meet.
@@ -282,10 +279,13 @@ pub fn merge(
 ) -> Result<Option<Merged>> {
     let index = documents.index();
     // A deletion is done with when all pieces of its document are merged now.
-    let within = |parts: &[Part], merged: &[usize], entry: i64| {
-        parts.iter().enumerate().all(|(at, part)| merged.contains(&at) || part.ids.ordinal(entry).is_none())
+    let rest = |parts: &'_ [Part], merged: &[usize]| -> Vec<Part> {
+        let merged: BTreeSet<&usize> = merged.iter().collect();
+        parts.iter().enumerate().filter(|(at, _)| !merged.contains(at)).map(|(_, part)| part.clone()).collect()
     };
-    let is_done = |entry: i64| within(index.live(), &plan.live, entry) && within(index.dead(), &plan.dead, entry);
+    let others = [rest(index.live(), &plan.live), rest(index.dead(), &plan.dead)].concat();
+    let others = Places::of(&others);
+    let is_done = |entry: i64| !others.has(entry);
     let except = |part: &Part, keep: bool| -> OrdinalSet {
         part.ids.iter().zip(0u32..).filter(|(entry, _)| is_done(*entry) != keep).map(|(_, ordinal)| ordinal).collect()
     };
