@@ -60,6 +60,11 @@ impl Set {
         Ok(Box::new(BufReader::new(MultiGzDecoder::new(packed))))
     }
 
+    /// The text of a file of the folder.
+    pub fn text(&self, file: &str) -> Result<String> {
+        read(&self.dir.join(file))
+    }
+
     /// The judgments in `file` of the folder (usually `qrels.tsv`): a header, then query, document and grade.
     pub fn qrels(&self, file: &str) -> Result<Qrels> {
         parse_qrels(&read(&self.dir.join(file))?, file)

@@ -91,7 +91,8 @@ fn stage(set: &Set, stage: &Path, source: &str) -> Result<(PathBuf, usize)> {
     Ok((path, records))
 }
 
-fn create_collection(client: &mut Client, name: &str, model: Option<&str>) -> Result<()> {
+/// Makes a collection, if it is new.
+pub(crate) fn create_collection(client: &mut Client, name: &str, model: Option<&str>) -> Result<()> {
     match client.execute("SELECT rag.create_collection($1, $2)", &[&name, &model]) {
         Ok(_) => Ok(()),
         Err(error) if db::is_duplicate(&error) => Ok(()),

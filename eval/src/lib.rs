@@ -15,6 +15,7 @@ pub mod baseline;
 pub mod beir;
 pub mod bench;
 pub mod compare;
+pub mod corpus;
 pub mod db;
 pub mod import;
 pub mod latency;

@@ -5,6 +5,7 @@
 use clap::{Parser, Subcommand};
 use rag_eval::beir::Set;
 use rag_eval::compare::{self, Compare};
+use rag_eval::corpus::{self, Corpus};
 use rag_eval::import::{Import, import};
 use rag_eval::output::{self, Expectation};
 use rag_eval::run::{Judged, Retrieval, run};
@@ -25,8 +26,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Makes a source of a judged corpus and syncs it
+    /// Makes a source of a judged corpus and syncs it, and a question set of its name
     Import(Import),
+    /// Makes sources and a question set of a folder with manifest.json
+    Corpus(Corpus),
     /// Runs the judged queries and prints the metrics
     Run(RunArgs),
     /// Imports a set and compares it with the reference baselines
@@ -64,9 +67,18 @@ struct RunArgs {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match &cli.command {
-        Command::Import(request) => db::connect(cli.dsn.as_deref())
-            .and_then(|mut c| import(&mut c, request))
-            .and_then(|i| none_failed(i.failed)),
+        Command::Import(request) => db::connect(cli.dsn.as_deref()).and_then(|mut c| {
+            none_failed(import(&mut c, request)?.failed)?;
+            let set = Set::open(&request.beir_dir)?;
+            let (queries, qrels) = (set.text("queries.jsonl")?, set.text("qrels.tsv")?);
+            let (name, collection) = (&request.source, &request.collection);
+            let count = corpus::question_set(&mut c, name, collection, None, &queries, Some(&qrels))?;
+            println!("question set \"{name}\": {count} questions");
+            Ok(())
+        }),
+        Command::Corpus(request) => db::connect(cli.dsn.as_deref())
+            .and_then(|mut c| corpus::import(&mut c, request))
+            .map(|(set, questions)| println!("question set \"{set}\": {questions} questions")),
         Command::Run(args) => run_command(cli.dsn.as_deref(), args),
         Command::Compare(request) => compare_command(cli.dsn.as_deref(), request),
         Command::Bench(request) => bench_command(cli.dsn.as_deref(), request),

@@ -238,10 +238,16 @@ pub fn variants(plan: Plan<'_>, variants: &Value, report: impl Fn(usize, usize))
     };
     let tried = variants.iter().map(|(name, settings)| Ok((name, plan.settings.clone().apply(settings)?)));
     let tried: Vec<(&String, Settings)> = tried.collect::<Result<_>>()?;
-    let mut runs = Vec::new();
+    let mut runs: Vec<(String, Summary)> = Vec::new();
+    let mut done: Vec<(Settings, Summary)> = Vec::new();
     for (name, settings) in tried {
-        let id = run(&Plan { name: Some(name), settings, ..plan }, &report)?;
-        runs.push((name.clone(), run::summary(id)?));
+        // A variant that changes nothing is the same run.
+        let summary = match done.iter().find(|(same, _)| *same == settings) {
+            Some((_, summary)) => *summary,
+            None => run::summary(run(&Plan { name: Some(name), settings: settings.clone(), ..plan }, &report)?)?,
+        };
+        done.push((settings, summary));
+        runs.push((name.clone(), summary));
     }
     Ok(runs)
 }

@@ -94,6 +94,37 @@ CREATE TEMP TABLE ablated AS SELECT * FROM rag.ablate('lore questions', settings
 SELECT a.variant, r.settings ->> 'mode' AS mode, r.settings ->> 'document_weight' AS document_weight FROM ablated a JOIN rag.runs r ON r.id = a.run_id ORDER BY r.id;
 SELECT a.variant FROM rag.ablate('lore questions', '{"narrow": {"candidate_k": 2}}') a;
 
+-- With the recipe of docs/security.md, and with nothing more.
+BEGIN;
+CREATE ROLE rag_reader;
+GRANT USAGE ON SCHEMA rag TO rag_reader;
+GRANT SELECT ON rag.chunk, rag.document, rag.source, rag.collection, rag.chunk_embedding, rag.model, rag.profile,
+                rag.acl, rag.sources, rag.documents, rag.chunks TO rag_reader;
+GRANT EXECUTE ON FUNCTION rag.search, rag.health, rag.rrf, rag.embed, rag.embed_query, rag.count_tokens TO rag_reader;
+-- may also evaluate
+CREATE ROLE rag_evaluator IN ROLE rag_reader;
+GRANT SELECT, INSERT, UPDATE, DELETE ON rag.question_set, rag.question, rag.gold, rag.run, rag.run_question, rag.run_list,
+                                        rag.run_metric TO rag_evaluator;
+GRANT SELECT ON rag.runs, rag.run_summary, rag.run_result, rag.lexical_status TO rag_evaluator;
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA rag TO rag_evaluator;
+GRANT EXECUTE ON FUNCTION rag.create_question_set, rag.drop_question_set, rag.import_questions(text, jsonb),
+                          rag.import_questions(text, text, text, text), rag.evaluate, rag.sweep, rag.ablate, rag.drop_run,
+                          rag.compare, rag.complementarity, rag.forensics TO rag_evaluator;
+SELECT rag.create_question_set('secret questions', 'lore', acl => 'secret') > 0 AS made;
+SET ROLE rag_evaluator;
+SAVEPOINT before;
+SELECT rag.drop_question_set('secret questions');
+ROLLBACK TO before;
+SELECT rag.create_question_set('my questions', 'lore') > 0 AS made;
+SELECT rag.import_questions('my questions', '{"id": "1", "text": "tides", "gold": [{"uri": "tides.md"}]}');
+SELECT ndcg_10 FROM rag.sweep('my questions', 'mode', '["bm25", "dense"]');
+SELECT questions FROM rag.compare(:words, :words, '{map}');
+SELECT count(*) FROM rag.complementarity(:both_legs);
+SELECT count(*) FROM rag.forensics(:words);
+SELECT rag.drop_question_set('my questions');
+SELECT question_set, count(*) FROM rag.runs GROUP BY 1;
+ROLLBACK;
+
 -- BEIR and TREC.
 SELECT rag.create_question_set('beir', 'lore') > 0 AS made;
 SELECT rag.import_questions('beir', '{"_id": "1", "text": "tides"}' || E'\n' || '{"_id": "2", "text": "lamps"}', E'query-id\tcorpus-id\tscore\n1\tT\t2\n');

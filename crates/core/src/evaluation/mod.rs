@@ -32,6 +32,8 @@
 pub mod complementarity;
 pub mod forensics;
 pub mod measure;
+#[cfg(test)]
+mod oracle;
 pub mod order;
 pub mod question;
 pub mod resolve;
