@@ -7,6 +7,7 @@ Sources: headings `#` (chapter) and `##` (section), paragraphs, `- ` and `1. ` l
 `Table N.M: ...` follows them, **bold**, and `{{term}}` or `{{term, subterm}}` where the index should point to.
 """
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -23,7 +24,9 @@ from reportlab.platypus import (
     Spacer, Table, TableStyle,
 )
 
+# The date of the edition is that of the file, too, whenever it is made.
 rl_config.invariant = 1
+os.environ["SOURCE_DATE_EPOCH"] = "1709251200"
 
 TEXT = Path(__file__).resolve().parent / "text"
 TITLE = "Handbook of Operations"
@@ -234,7 +237,8 @@ def blocks(text):
 def table(lines):
     rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines]
     rows = [row for row in rows if not all(re.fullmatch(r":?-+:?", cell) for cell in row)]
-    longest = [max(max(stringWidth(plain(row[at]), "Times-Roman", 8) for row in rows), 24) for at in range(len(rows[0]))]
+    longest = [max(max(stringWidth(plain(row[at]), "Times-Bold" if row is rows[0] else "Times-Roman", 8) for row in rows),
+                   24) for at in range(len(rows[0]))]
     least = [max(max(stringWidth(word, "Times-Bold", 8) for word in plain(row[at]).split() or [""])
                  for row in rows) + 9 for at in range(len(rows[0]))]
     return rows, longest, least
@@ -280,12 +284,12 @@ def chapter(text):
             section = plain(lines[0][3:])
             story += [Anchor(1, section), Paragraph(inline(section), STYLES["section"])]
         elif lines[0].startswith("|"):
-            group = []
+            # The heading above stays with its table.
+            group = [story.pop(), story.pop()][::-1] if parts[at - 2][0].startswith("## ") else []
             if at < len(parts) and parts[at][0].startswith("Table "):
                 group.append(Paragraph(inline(parts[at][0]), STYLES["caption"]))
                 at += 1
-            group.append(table_flowable(lines, width))
-            story.append(KeepTogether(group))
+            story.append(KeepTogether(group + [table_flowable(lines, width)]))
         elif re.match(r"- |\d+\. ", lines[0]):
             for line in lines:
                 found = re.match(r"(-|\d+\.) (.*)", line)
