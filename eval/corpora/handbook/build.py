@@ -150,7 +150,7 @@ class Document(BaseDocTemplate):
     def __init__(self, out):
         super().__init__(out, pagesize=A5, title=f"{OWNER}: {TITLE}", author=OWNER, subject=EDITION, lang="en-GB",
                          creator="build.py", invariant=1, initialFontName="Times-Roman")
-        self.headings, self.terms, self.front, self.running = [], {}, None, ""
+        self.headings, self.terms, self.front, self.running, self.opens = [], {}, None, "", False
         full = self.frame("full", 0, BODY_WIDTH, BODY_HEIGHT)
         column = (BODY_WIDTH - GUTTER) / 2
         self.addPageTemplates([
@@ -174,7 +174,7 @@ class Document(BaseDocTemplate):
         return PageTemplate(name, frames((INNER + OUTER) / 2), onPageEnd=furniture)
 
     def beforeDocument(self):
-        self.headings, self.terms, self.front, self.running = [], {}, None, ""
+        self.headings, self.terms, self.front, self.running, self.opens = [], {}, None, "", False
 
     def handle_pageBegin(self):
         self.canv.template = self
@@ -186,16 +186,18 @@ class Document(BaseDocTemplate):
         return roman(self.page) if self.front is None else str(self.page - self.front)
 
     def furniture(self, canvas, _):
-        """Drawn when the page ends, for a chapter may begin on it."""
+        """Drawn when the page ends; a page on which a chapter begins has no running title."""
         left, right = (INNER + OUTER) / 2, WIDTH - (INNER + OUTER) / 2
         canvas.saveState()
         canvas.setFont("Helvetica", 7.5)
         canvas.setLineWidth(0.4)
-        if self.page % 2 == 0:
-            canvas.drawString(left, HEIGHT - 13 * mm, f"{OWNER}: {TITLE}")
-        else:
-            canvas.drawRightString(right, HEIGHT - 13 * mm, self.running)
-        canvas.line(left, HEIGHT - 14.5 * mm, right, HEIGHT - 14.5 * mm)
+        if not self.opens:
+            if self.page % 2 == 0:
+                canvas.drawString(left, HEIGHT - 13 * mm, f"{OWNER}: {TITLE}")
+            else:
+                canvas.drawRightString(right, HEIGHT - 13 * mm, self.running)
+            canvas.line(left, HEIGHT - 14.5 * mm, right, HEIGHT - 14.5 * mm)
+        self.opens = False
         if self.page % 2 == 0:
             canvas.drawString(left, 11 * mm, self.number())
             canvas.drawRightString(right, 11 * mm, EDITION)
@@ -206,11 +208,11 @@ class Document(BaseDocTemplate):
 
     def heading(self, anchor):
         if anchor.level == 0:
-            self.running = anchor.text
+            self.running, self.opens = anchor.text, True
             if self.front is None and anchor.text.startswith("1 "):
                 self.front = self.page - 1
         key = f"h{len(self.headings)}"
-        self.canv.bookmarkPage(key)
+        self.canv.bookmarkHorizontal(key, 0, 2)
         self.canv.addOutlineEntry(anchor.text, key, anchor.level, closed=anchor.level == 0)
         self.headings.append((anchor.level, anchor.text, self.number(), anchor.outline))
 
