@@ -1087,6 +1087,44 @@ CREATE FUNCTION rag."sweep"(
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c
 AS 'MODULE_PATHNAME', 'sweep_wrapper';
+CREATE FUNCTION rag."tune"(
+    "run_id" bigint,
+    "grid" jsonb DEFAULT NULL,
+    "metric" TEXT DEFAULT 'nDCG@10',
+    "folds" INT DEFAULT 5
+) RETURNS TABLE (
+    "fold" INT,
+    "questions" bigint,
+    "settings" jsonb,
+    "held_out" double precision,
+    "baseline" double precision,
+    "difference" double precision,
+    "p_randomization" double precision
+)
+STABLE PARALLEL UNSAFE
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'tune_wrapper';
+CREATE FUNCTION rag."reproducibility"(
+    "question_set" TEXT,
+    "repeats" INT DEFAULT 3,
+    "profile" TEXT DEFAULT 'default',
+    "settings" jsonb DEFAULT '{}',
+    "reindex" bool DEFAULT false,
+    "name" TEXT DEFAULT NULL,
+    "top_k" INT DEFAULT 100
+) RETURNS TABLE (
+    "repeat" INT,
+    "reindexed" bool,
+    "run_id" bigint,
+    "ndcg_10" double precision,
+    "recall_10" double precision,
+    "recall_100" double precision,
+    "mrr_10" double precision,
+    "same_lists" double precision
+)
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'reproducibility_wrapper';
 CREATE FUNCTION rag."enqueue_sync"(
     "source" TEXT
 ) RETURNS bigint
@@ -1159,6 +1197,10 @@ COMMENT ON FUNCTION rag.complementarity(bigint, integer[]) IS
     'relevant items that only the dense leg, only the BM25 leg, both or neither have within the first k, and the mean Jaccard index of the two lists';
 COMMENT ON FUNCTION rag.forensics(bigint, integer, bigint) IS
     'gold that is not among the first k of a run, or only what another run had there: which stage lost it, its ranks before and after, and what stands in its place with role, source and margin';
+COMMENT ON FUNCTION rag.tune(bigint, jsonb, text, integer) IS
+    'chooses rrf_k and weights of the legs on the lists of a run by cross-validation: for each fold what the others chose and its mean on questions that did not choose it, against the settings in force; the last row (fold null) is the whole estimate, with the settings that all questions choose';
+COMMENT ON FUNCTION rag.reproducibility(text, integer, text, jsonb, boolean, text, integer) IS
+    'runs the same several times, with reindex over an HNSW index made anew each time; what differs is what a change must exceed; same_lists: share of questions with the list of the first run';
 COMMENT ON FUNCTION rag.enqueue_sync(text) IS
     'queues a sync that a background worker runs after commit; returns the job (rag.jobs shows it)';
 COMMENT ON FUNCTION rag.retry(bigint) IS 'gives a job of rag.failed_jobs new attempts';

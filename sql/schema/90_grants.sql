@@ -52,6 +52,10 @@ COMMENT ON FUNCTION rag.complementarity(bigint, integer[]) IS
     'relevant items that only the dense leg, only the BM25 leg, both or neither have within the first k, and the mean Jaccard index of the two lists';
 COMMENT ON FUNCTION rag.forensics(bigint, integer, bigint) IS
     'gold that is not among the first k of a run, or only what another run had there: which stage lost it, its ranks before and after, and what stands in its place with role, source and margin';
+COMMENT ON FUNCTION rag.tune(bigint, jsonb, text, integer) IS
+    'chooses rrf_k and weights of the legs on the lists of a run by cross-validation: for each fold what the others chose and its mean on questions that did not choose it, against the settings in force; the last row (fold null) is the whole estimate, with the settings that all questions choose';
+COMMENT ON FUNCTION rag.reproducibility(text, integer, text, jsonb, boolean, text, integer) IS
+    'runs the same several times, with reindex over an HNSW index made anew each time; what differs is what a change must exceed; same_lists: share of questions with the list of the first run';
 COMMENT ON FUNCTION rag.rrf(jsonb, integer, double precision[]) IS
     'reciprocal rank fusion of ranked lists of ids: score = sum of weight / (rrf_k + rank), rank from 1';
 COMMENT ON FUNCTION rag.embed(text[], text) IS 'vectors of passages, one row per text; text over the window is cut with a warning';

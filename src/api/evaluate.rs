@@ -13,6 +13,8 @@ use pgrx::iter::TableIterator;
 use pgrx::prelude::*;
 use pgrx::{JsonB, default};
 use rag_core::evaluation::question::{from_beir, from_json, from_trec, from_values};
+use rag_core::evaluation::tune::Fold;
+use rag_core::metrics::Metric;
 use rag_core::query::in_range;
 use rag_core::query::settings::Settings;
 use rag_core::{Error, Result};
@@ -330,5 +332,83 @@ fn forensics(
         let lost_by = row.loss.stage.map_or("legs", |stage| stage.name()).to_owned();
         let (before, after) = (rank(row.loss.rank_before), rank(row.loss.rank_after));
         (row.question, row.gold_id, lost_by, before, after, row.loss.score, JsonB(row.displaced_by))
+    }))
+}
+
+/// Settings of the fusion that fit a question set, cross-validated on the lists of a run.
+#[pg_extern(schema = "rag", stable, parallel_unsafe)]
+#[allow(clippy::type_complexity)]
+fn tune(
+    run_id: Option<i64>,
+    grid: default!(Option<Json>, "NULL"),
+    metric: default!(Option<&str>, "'nDCG@10'"),
+    folds: default!(Option<i32>, 5),
+) -> TableIterator<
+    'static,
+    (
+        name!(fold, Option<i32>),
+        name!(questions, i64),
+        name!(settings, JsonB),
+        name!(held_out, f64),
+        name!(baseline, f64),
+        name!(difference, f64),
+        name!(p_randomization, Option<f64>),
+    ),
+> {
+    let tune = || {
+        let metric: Metric = required("metric", metric)?.parse()?;
+        evaluate::tune(required("run_id", run_id)?, &or_null(grid), metric, required("folds", folds)?)
+    };
+    let tuned = guarded(tune).or_raise();
+    let of_fold = |(fold, f): (i32, &Fold)| {
+        let settings = JsonB(evaluate::shown(&f.setting));
+        (Some(fold), f.questions as i64, settings, f.held_out, f.baseline, f.held_out - f.baseline, None)
+    };
+    let mut rows: Vec<_> = (1..).zip(&tuned.folds).map(of_fold).collect();
+    let estimate = tuned.estimate;
+    rows.push((
+        None,
+        estimate.questions as i64,
+        JsonB(evaluate::shown(&tuned.recommended)),
+        estimate.second,
+        estimate.first,
+        estimate.difference,
+        Some(estimate.p_randomization),
+    ));
+    TableIterator::new(rows)
+}
+
+/// How much the same run differs from itself.
+#[pg_extern(schema = "rag", volatile, parallel_unsafe)]
+#[allow(clippy::too_many_arguments, clippy::type_complexity)]
+fn reproducibility(
+    question_set: Option<&str>,
+    repeats: default!(Option<i32>, 3),
+    profile: default!(Option<&str>, "'default'"),
+    settings: default!(Option<Json>, "'{}'"),
+    reindex: default!(Option<bool>, false),
+    name: default!(Option<&str>, "NULL"),
+    top_k: default!(Option<i32>, 100),
+) -> TableIterator<
+    'static,
+    (
+        name!(repeat, i32),
+        name!(reindexed, bool),
+        name!(run_id, i64),
+        name!(ndcg_10, Option<f64>),
+        name!(recall_10, Option<f64>),
+        name!(recall_100, Option<f64>),
+        name!(mrr_10, Option<f64>),
+        name!(same_lists, f64),
+    ),
+> {
+    let repeat = || {
+        let plan = plan(question_set, profile, settings, name, top_k)?;
+        evaluate::repeats(plan.borrowed(), required("repeats", repeats)?, reindex.unwrap_or(false), progress)
+    };
+    let rows = guarded(repeat).or_raise();
+    TableIterator::new((1..).zip(rows).map(|(number, row)| {
+        let [ndcg, recall_10, recall_100, mrr] = row.summary.means;
+        (number, row.reindexed, row.summary.id, ndcg, recall_10, recall_100, mrr, row.same_lists)
     }))
 }

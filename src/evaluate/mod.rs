@@ -9,8 +9,10 @@
 mod compare;
 mod gold;
 mod state;
+mod tune;
 
 pub use compare::{compare, complementarity, forensics};
+pub use tune::{shown, tune};
 
 use crate::guc::Waits;
 use crate::retrieve::{self, Ranked};
@@ -250,6 +252,39 @@ pub fn variants(plan: Plan<'_>, variants: &Value, report: impl Fn(usize, usize))
         runs.push((name.clone(), summary));
     }
     Ok(runs)
+}
+
+/// One of several runs with the same settings.
+#[derive(Debug)]
+pub struct Repeat {
+    /// Whether the HNSW index was made anew before it.
+    pub reindexed: bool,
+    /// What it says.
+    pub summary: Summary,
+    /// The share of questions with the same final list as in the first.
+    pub same_lists: f64,
+}
+
+/// Runs the same so many times; with `reindex` the HNSW index is made anew before each but the first. What differs between
+/// them is the band that a difference must exceed to mean anything.
+pub fn repeats(plan: Plan<'_>, times: i32, reindex: bool, report: impl Fn(usize, usize)) -> Result<Vec<Repeat>> {
+    if !(2..=100).contains(&times) {
+        return Err(Error::invalid(format!("repeats must be from 2 to 100, not {times}")));
+    }
+    let collection = collection::by_id(question::by_name(plan.question_set)?.collection_id)?;
+    let mut repeats: Vec<Repeat> = Vec::new();
+    for number in 1..=times {
+        let reindexed = reindex && number > 1;
+        if reindexed {
+            collection::reindex(&collection)?;
+        }
+        let base = plan.name.unwrap_or("repeat");
+        let id =
+            run(&Plan { name: Some(&format!("{base} {number}")), settings: plan.settings.clone(), ..plan }, &report)?;
+        let first = repeats.first().map_or(id, |first| first.summary.id);
+        repeats.push(Repeat { reindexed, summary: run::summary(id)?, same_lists: run::same_lists(first, id)? });
+    }
+    Ok(repeats)
 }
 
 /// What is left when each part of the settings in force is left out, and each leg alone; the first is all of it.

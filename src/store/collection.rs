@@ -91,6 +91,11 @@ fn make_index(index: &str, id: i64, model: &Model) -> Result<()> {
     ))
 }
 
+/// Makes the HNSW index of a collection anew; searches of others wait.
+pub fn reindex(collection: &Collection) -> Result<()> {
+    spi::command(&format!("REINDEX INDEX rag.{}", index_name(collection.id, collection.model.id)))
+}
+
 /// Names of HNSW indexes and whether each is there and valid, for every collection.
 const INDEXES: &str = "SELECT c.name, x.indisvalid FROM rag.collection c
       LEFT JOIN (SELECT i.indexrelid, i.indisvalid AND a.amname = 'hnsw' AND i.indrelid = 'rag.chunk_embedding'::regclass

@@ -153,7 +153,7 @@ pub fn insert_question(run: i64, asked: &Asked) -> Result<()> {
 
 /// The lists and gold of the questions of a run, in the order of the set.
 pub fn questions(run: i64) -> Result<Vec<Kept>> {
-    let sql = "SELECT q.id, q.key, r.unit, r.items, r.grades, r.gold_ids, r.gold_items
+    let sql = "SELECT q.id, q.key, r.unit, r.items, r.grades, r.gold_ids, r.gold_items, coalesce(q.cluster, '')
                  FROM rag.run_question r JOIN rag.question q ON q.id = r.question_id
                 WHERE r.run_id = $1 AND q.answerable ORDER BY q.ordinal, q.id";
     let read = |row: &spi::Row| {
@@ -168,7 +168,8 @@ pub fn questions(run: i64) -> Result<Vec<Kept>> {
         let unit = if row.get::<String>(3)? == "document" { Unit::Document } else { Unit::Chunk };
         let (gold_ids, gold) = gold.into_iter().unzip();
         let judged = Judged { unit, grades, gold };
-        Ok(Kept { question_id: row.get(1)?, key: row.get(2)?, judged, gold_ids, lists: BTreeMap::new() })
+        let (question_id, key, cluster) = (row.get(1)?, row.get(2)?, row.get(8)?);
+        Ok(Kept { question_id, key, cluster, judged, gold_ids, lists: BTreeMap::new() })
     };
     let mut kept = spi::select(sql, &[run.into()], read)?;
     let places: BTreeMap<i64, usize> = kept.iter().enumerate().map(|(at, k)| (k.question_id, at)).collect();
@@ -193,6 +194,8 @@ pub struct Kept {
     pub question_id: i64,
     /// Its name in the set.
     pub key: String,
+    /// Its cluster; empty when it stands alone.
+    pub cluster: String,
     /// Its gold as it was found.
     pub judged: Judged,
     /// Keys of its relevant gold, in the order of `judged.gold`.
@@ -253,6 +256,21 @@ pub fn summary(id: i64) -> Result<Summary> {
         Ok(Summary { id, means, p50_ms: row.get(5)? })
     };
     spi::select_one(sql, &[id.into()], read)?.ok_or_else(|| Error::internal(format!("run {id} does not exist")))
+}
+
+/// The settings of a run.
+pub fn settings(id: i64) -> Result<Value> {
+    by_id(id)?;
+    let sql = "SELECT settings FROM rag.run WHERE id = $1";
+    Ok(spi::select_one(sql, &[id.into()], |row| row.get::<JsonB>(1))?.map_or(Value::Null, |settings| settings.0))
+}
+
+/// The share of questions whose final list is the same in both runs, to the bit.
+pub fn same_lists(first: i64, second: i64) -> Result<f64> {
+    let sql = "SELECT pg_catalog.avg(CASE WHEN a.chunk_ids = b.chunk_ids AND a.scores = b.scores THEN 1.0 ELSE 0.0 END)::double precision
+                 FROM rag.run_list a JOIN rag.run_list b ON b.question_id = a.question_id AND b.stage = a.stage
+                WHERE a.run_id = $1 AND b.run_id = $2 AND a.stage = 'final'";
+    Ok(spi::select_one(sql, &[first.into(), second.into()], |row| row.optional(1))?.flatten().unwrap_or_default())
 }
 
 /// Deletes a run with all that it measured.

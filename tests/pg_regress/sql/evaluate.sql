@@ -94,6 +94,20 @@ CREATE TEMP TABLE ablated AS SELECT * FROM rag.ablate('lore questions', settings
 SELECT a.variant, r.settings ->> 'mode' AS mode, r.settings ->> 'document_weight' AS document_weight FROM ablated a JOIN rag.runs r ON r.id = a.run_id ORDER BY r.id;
 SELECT a.variant FROM rag.ablate('lore questions', '{"narrow": {"candidate_k": 2}}') a;
 
+-- Settings by cross-validation: nothing to choose here, so what is in force stays.
+SELECT fold, questions, settings, difference, p_randomization FROM rag.tune(:both_legs, '{"rrf_k": [1, 60]}', folds => 2);
+SELECT count(*) FROM rag.tune(:both_legs, folds => 3);
+SELECT rag.tune(:both_legs, '{"rrfk": [1]}');
+SELECT rag.tune(:both_legs, '{"rrf_k": [0]}');
+SELECT rag.tune(:both_legs, '{"rrf_k": 1}');
+SELECT rag.tune(:both_legs, metric => 'nDCG');
+SELECT rag.tune(:both_legs, folds => 9);
+SELECT rag.tune(:words);
+
+-- The same again, and over an index made anew.
+SELECT repeat, reindexed, ndcg_10, same_lists FROM rag.reproducibility('lore questions', 2, settings => '{"exact": true}', reindex => true);
+SELECT rag.reproducibility('lore questions', 1);
+
 -- With the recipe of docs/security.md, and with nothing more.
 BEGIN;
 CREATE ROLE rag_reader;
@@ -109,7 +123,7 @@ GRANT SELECT ON rag.runs, rag.run_summary, rag.run_result, rag.lexical_status TO
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA rag TO rag_evaluator;
 GRANT EXECUTE ON FUNCTION rag.create_question_set, rag.drop_question_set, rag.import_questions(text, jsonb),
                           rag.import_questions(text, text, text, text), rag.evaluate, rag.sweep, rag.ablate, rag.drop_run,
-                          rag.compare, rag.complementarity, rag.forensics TO rag_evaluator;
+                          rag.compare, rag.complementarity, rag.forensics, rag.tune, rag.reproducibility TO rag_evaluator;
 SELECT rag.create_question_set('secret questions', 'lore', acl => 'secret') > 0 AS made;
 SET ROLE rag_evaluator;
 SAVEPOINT before;

@@ -106,6 +106,8 @@ fn call_of(function: &str, chance: &mut Chance, ids: &[i64]) -> TestResult<Strin
         "evaluate" => format!("SELECT rag.evaluate('{set}', settings => '{{\"mode\": \"bm25\"}}')"),
         "sweep" => format!("SELECT * FROM rag.sweep('{set}', 'rrf_k', '[1, 2]')"),
         "ablate" => format!("SELECT * FROM rag.ablate('{set}', '{{\"one\": {{\"mode\": \"bm25\"}}}}')"),
+        "tune" => format!("SELECT * FROM rag.tune({id} % 6)"),
+        "reproducibility" => format!("SELECT * FROM rag.reproducibility('{set}', 2)"),
         "drop_run" => format!("SELECT rag.drop_run({id} + 1000)"),
         "compare" => format!("SELECT * FROM rag.compare({id} % 6, 1 + {id} % 5, force => true)"),
         "complementarity" => format!("SELECT * FROM rag.complementarity({id} % 6)"),

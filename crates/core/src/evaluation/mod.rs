@@ -38,3 +38,4 @@ pub mod order;
 pub mod question;
 pub mod resolve;
 pub mod significance;
+pub mod tune;
