@@ -55,6 +55,12 @@ fn fill(cluster: &Cluster, client: &mut Client) -> TestResult {
     let pages = cluster.files().join("pages").display().to_string();
     client.execute("SELECT rag.add_source('pages', 'markdown', $1)", &[&pages])?;
     client.batch_execute("CALL rag.sync('pages')")?;
+    client.batch_execute(
+        r#"SELECT rag.create_question_set('kept');
+           SELECT rag.import_questions('kept', '[{"id": "tree", "text": "tall trees", "gold": [{"uri": "oak", "quote": "tall tree"}]},
+               {"id": "rings", "text": "planets with rings", "gold": [{"uri": "saturn"}]}]'::jsonb);
+           SELECT rag.evaluate('kept', settings => '{"exact": true}', name => 'before')"#,
+    )?;
     // It waits for a time that no test reaches, so that it is still waiting when it is dumped.
     client.batch_execute(
         "BEGIN;
@@ -113,6 +119,12 @@ fn a_restored_database_answers_as_the_original() -> TestResult {
             let mut restored = cluster.connect_to(name)?;
             // Before anything is repaired, by comparing all vectors.
             assert_eq!(answers(&mut restored)?, before, "{name}");
+            // A run that was kept, and the same again over what was restored.
+            let sql = "SELECT first_mean, second_mean, first_result_churn FROM rag.compare(1, rag.evaluate('kept', settings => '{\"exact\": true}'))
+                        WHERE stratum IS NULL AND metric = 'nDCG@10'";
+            let row = restored.query_one(sql, &[])?;
+            let mean: f64 = row.get(0);
+            assert!(mean > 0.5 && row.get::<_, f64>(1) == mean && row.get::<_, f64>(2) == 0.0, "{name}: {row:?}");
             assert!(restored.query_one("SELECT repair_needed FROM rag.health()", &[])?.get::<_, bool>(0), "{name}");
             assert_eq!(restored.query("SELECT * FROM rag.repair()", &[])?.len(), 1, "one index is no member");
             assert!(!restored.query_one("SELECT repair_needed FROM rag.health()", &[])?.get::<_, bool>(0), "{name}");
