@@ -32,10 +32,12 @@ HAND = {
         "absolute.zip aes.zip bomb.tar.gz bomb.zip bzip2.zip crc.tar.gz cut.tar.gz cut.zip encrypted.zip header.tar lies.zip links.tar.gz "
         "links.zip names.zip nested.zip overlap.zip sparse.tar strange.zip traversal.zip unsafe.tar.gz words.zip").split()},
     "hostile": {name: MAKE for name in (
-        "chapters.epub fields.csv folders.zip header.tar.gz language.md names.docx nested.docx ratio.docx nested.c nested.html nested.json nested.md "
-        "nested.py nested.toml nested.yaml utf16.csv").split()},
+        "chapters.epub entities.rss fields.csv folders.zip header.tar.gz language.md names.docx nested.docx ratio.docx nested.c nested.html nested.json nested.md "
+        "nested.py nested.rss nested.toml nested.yaml utf16.csv").split()},
     "code": "symbols were counted by reading the file; crates/ingest/tests/code.rs has their names",
     "pdf": {name: MAKE for name in "bomb-content.pdf bomb-glyphs.pdf bomb-objects.pdf bomb-twice.pdf".split()},
+    "feed": {"late.rss": "its declaration stands late, which is no XML; it was counted by reading it"},
+    "languages": {"code/harbour.rs": "symbols were counted by reading the file"},
     "config": {"broken.yaml": "does not parse, so it is one text", "proxy.conf": "does not parse, so it is one text"},
 }
 
@@ -47,7 +49,7 @@ def sections(levels, before):
 
 def of_markdown(text):
     front = re.match(r"---\n.*?\n---\n", text, re.S)
-    language = front and re.search(r"^language: (\w+)", front[0], re.M)
+    language = front and re.search(r"^lang(?:uage)?: (\w+)", front[0], re.M)
     parts = re.split(r"^(#{1,6}) .*$", text[front.end() if front else 0:], flags=re.M)
     marks, texts = parts[1::2], [bool(part.strip()) for part in parts[2::2]]
     levels = [(text, len(marks[at + 1:]) > 0 and len(marks[at + 1]) > len(mark)) for at, (mark, text) in enumerate(zip(marks, texts))]
@@ -278,6 +280,24 @@ def of_config(path):
     return {"chunks": head + count}
 
 
+def of_feed(path):
+    """Posts of a feed, each a text short enough for one chunk."""
+    if path.suffix == ".json":
+        feed = json.loads(path.read_text())
+        # What says the same as another post is that one.
+        posts = len({json.dumps(item, sort_keys=True) for item in feed["items"]})
+        languages = [item.get("language", feed.get("language")) for item in feed["items"]]
+    else:
+        root = tree.fromstring(path.read_bytes())
+        plain = lambda element: element.tag.rpartition("}")[2]
+        posts = sum(plain(element) in ("item", "entry") for element in root.iter())
+        said = [element.text for element in root.iter() if plain(element) == "language"]
+        said += [root.get("{http://www.w3.org/XML/1998/namespace}lang")]
+        languages = [next(filter(None, said), None)]
+    languages = sorted({language.lower() for language in languages if language})
+    return {"seen": posts, "documents": posts, "chunks": posts, "languages": languages}
+
+
 def of_pdf(path, options):
     password = ["-upw", options["password"]] if "password" in options else []
     run = lambda *command: subprocess.run([*command], capture_output=True, text=True)
@@ -311,6 +331,8 @@ def counted(file, kind, options):
         if options.get("limits", {}).get("max_entries") or options.get("limits", {}).get("max_document_bytes"):
             return None
         return of_archive(path)
+    if kind == "blog" and path.suffix in (".atom", ".rdf", ".rss", ".json", ".xml"):
+        return None if "max_documents" in options.get("limits", {}) else of_feed(path)
     if kind in ("markdown", "blog"):
         found = of_markdown(path.read_text())
         return {**found, "chunks": 1} if kind == "blog" else found
