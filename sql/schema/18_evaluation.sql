@@ -168,7 +168,7 @@ CREATE TABLE rag.run_list (
 COMMENT ON TABLE rag.run_list IS 'ranked lists of each stage of a run, ties broken as they were measured; rag.run_result shows them as rows';
 COMMENT ON COLUMN rag.run_list.run_id IS 'the run';
 COMMENT ON COLUMN rag.run_list.question_id IS 'the question';
-COMMENT ON COLUMN rag.run_list.stage IS 'dense, bm25, fusion or final';
+COMMENT ON COLUMN rag.run_list.stage IS 'dense, bm25, document, fusion or final';
 COMMENT ON COLUMN rag.run_list.found IS 'how many the stage ranked; what comes after them in the arrays was found by the other leg and given a score';
 COMMENT ON COLUMN rag.run_list.chunk_ids IS 'chunks, best first';
 COMMENT ON COLUMN rag.run_list.document_ids IS 'their documents';
@@ -185,7 +185,7 @@ CREATE TABLE rag.run_metric (
 COMMENT ON TABLE rag.run_metric IS 'what was measured of each question; means over all of them are in rag.run_summary';
 COMMENT ON COLUMN rag.run_metric.run_id IS 'the run';
 COMMENT ON COLUMN rag.run_metric.question_id IS 'the question';
-COMMENT ON COLUMN rag.run_metric.stage IS 'dense, bm25, fusion or final';
+COMMENT ON COLUMN rag.run_metric.stage IS 'dense, bm25, document, fusion or final';
 COMMENT ON COLUMN rag.run_metric.metric IS 'nDCG@k, Recall@k, MRR@k, MAP, success@k, P@k, unjudged@k, or gold@k: the share of gold that the first k results reach';
 COMMENT ON COLUMN rag.run_metric.value IS 'from 0 to 1';
 
@@ -237,7 +237,11 @@ COMMENT ON POLICY of_run ON rag.run_list IS 'lists of visible runs';
 COMMENT ON POLICY of_run ON rag.run_metric IS 'values of visible runs';
 
 CREATE VIEW rag.run_result WITH (security_invoker = true) AS
-SELECT l.run_id, q.key AS question, l.stage, CASE WHEN u.at <= l.found THEN u.at::integer END AS rank, u.chunk_id,
+SELECT l.run_id, q.key AS question, l.stage,
+       CASE WHEN u.at > l.found THEN NULL
+            WHEN l.stage = 'document'
+            THEN (SELECT pg_catalog.count(DISTINCT d)::integer FROM unnest(l.document_ids[:u.at]) d)
+            ELSE u.at::integer END AS rank, u.chunk_id,
        u.document_id, u.score,
        CASE WHEN r.unit = 'document' THEN r.grades[pg_catalog.array_position(r.items, u.document_id)]
             ELSE r.grades[pg_catalog.array_position(r.items, u.chunk_id)] END AS grade,
@@ -260,7 +264,7 @@ COMMENT ON VIEW rag.run_summary IS 'means of runs over all questions (stratum nu
 
 CREATE VIEW rag.runs WITH (security_invoker = true) AS
 SELECT r.id, s.name AS question_set, r.name, r.profile, r.settings, r.questions, r.unanswerable,
-       m.ndcg_10, m.recall_10, m.recall_100, m.mrr_10, t.p50_ms, t.p95_ms, r.model, r.started, r.finished
+       m.ndcg_10, m.recall_10, m.recall_100, m.mrr_10, a.abstention_auc, t.p50_ms, t.p95_ms, r.model, r.started, r.finished
   FROM rag.run r
   JOIN rag.question_set s ON s.id = r.set_id
  CROSS JOIN LATERAL (
@@ -273,8 +277,16 @@ SELECT r.id, s.name AS question_set, r.name, r.profile, r.settings, r.questions,
  CROSS JOIN LATERAL (
     SELECT pg_catalog.percentile_cont(0.5) WITHIN GROUP (ORDER BY q.total_ms) AS p50_ms,
            pg_catalog.percentile_cont(0.95) WITHIN GROUP (ORDER BY q.total_ms) AS p95_ms
-      FROM rag.run_question q WHERE q.run_id = r.id) t;
+      FROM rag.run_question q WHERE q.run_id = r.id) t
+ CROSS JOIN LATERAL (
+    SELECT (pg_catalog.sum(s.rank) FILTER (WHERE s.answerable) - r.questions * (r.questions + 1) / 2.0)::double precision
+           / nullif(r.questions::double precision * r.unanswerable, 0) AS abstention_auc
+      FROM (SELECT q.answerable, pg_catalog.rank() OVER (ORDER BY u.top_score NULLS FIRST)
+                   + (pg_catalog.count(*) OVER (PARTITION BY u.top_score) - 1) / 2.0 AS rank
+              FROM rag.run_question u JOIN rag.question q ON q.id = u.question_id
+             WHERE u.run_id = r.id) s) a;
 COMMENT ON VIEW rag.runs IS 'runs with the metrics that are looked at first, and the time of their searches';
+COMMENT ON COLUMN rag.runs.abstention_auc IS 'how often the best score of a question with an answer is above that of one without; 0.5 is chance, null where a side has none';
 
 SELECT pg_catalog.pg_extension_config_dump('rag.question_set', '');
 SELECT pg_catalog.pg_extension_config_dump('rag.question', '');

@@ -53,7 +53,11 @@ COMMENT ON FUNCTION rag.complementarity(bigint, integer[]) IS
 COMMENT ON FUNCTION rag.forensics(bigint, integer, bigint) IS
     'gold that is not among the first k of a run, or only what another run had there: which stage lost it, its ranks before and after, and what stands in its place with role, source and margin';
 COMMENT ON FUNCTION rag.tune(bigint, jsonb, text, integer) IS
-    'chooses rrf_k and weights of the legs on the lists of a run by cross-validation: for each fold what the others chose and its mean on questions that did not choose it, against the settings in force; the last row (fold null) is the whole estimate, with the settings that all questions choose';
+    'chooses settings of the fusion (rrf_k, weights, alpha, document_weight) on the lists of a run by cross-validation: for each fold what the others chose and its mean on questions that did not choose it, against the settings in force; the last row (fold null) is the whole estimate, with the settings that all questions choose';
+COMMENT ON FUNCTION rag.diagnose(text, bigint, integer, double precision, double precision) IS
+    'what corpus and gold decide before retrieval does, for each question and stage of a run (the newest if none is named), question null: means; gold_rank and gold_score: of the best gold; contenders: others that score at least score_share of that; unjudged: share of the first k without a grade; near_duplicates: texts that are not relevant and resemble gold';
+COMMENT ON FUNCTION rag.near_duplicates(text, double precision, text) IS
+    'pairs of documents of a collection (unit chunk: of passages) that have at least that share of their shingles of five words in common; of more than 64 equals, pairs with the first';
 COMMENT ON FUNCTION rag.reproducibility(text, integer, text, jsonb, boolean, text, integer) IS
     'runs the same several times, with reindex over an HNSW index made anew each time; what differs is what a change must exceed; same_lists: share of questions with the list of the first run';
 COMMENT ON FUNCTION rag.rrf(jsonb, integer, double precision[]) IS

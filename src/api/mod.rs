@@ -6,6 +6,7 @@
 //! No SQL text, no loop over chunks, no number without a name. Comments and grants are in `sql/schema/90_grants.sql`.
 
 mod admin;
+mod diagnose;
 mod embed;
 mod evaluate;
 mod health;

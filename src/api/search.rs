@@ -157,7 +157,7 @@ fn settled(profile: &str, settings: &Value, arguments: &Arguments<'_>) -> Result
         settled.candidate_k = in_range("candidate_k", candidate_k.into())?;
     }
     if let Some(rrf_k) = arguments.rrf_k {
-        settled.rrf_k = in_range("rrf_k", rrf_k.into())?;
+        settled.fusion.rrf_k = in_range("rrf_k", rrf_k.into())?;
     }
     Ok(settled)
 }

@@ -7,11 +7,13 @@
 //! that cannot be asked ends the run with an error that names it; there is no run with questions missing.
 
 mod compare;
+mod diagnose;
 mod gold;
 mod state;
 mod tune;
 
 pub use compare::{compare, complementarity, forensics};
+pub use diagnose::{diagnosis, names, near_duplicates, share, unit};
 pub use tune::{shown, tune};
 
 use crate::guc::Waits;
@@ -27,6 +29,7 @@ use rag_core::provenance::ContentHash;
 use rag_core::query::Request;
 use rag_core::query::filter::Filter;
 use rag_core::query::settings::{OnDegraded, Settings};
+use rag_core::rank::fusion::Method;
 use rag_core::rank::trace::Stage;
 use rag_core::{Error, Kind, Result};
 use serde_json::{Value, json};
@@ -138,14 +141,16 @@ fn ask(
     };
     let mut lists: BTreeMap<Stage, Vec<Found>> = BTreeMap::new();
     let mut filled: BTreeMap<Stage, Vec<Found>> = BTreeMap::new();
-    for stage in [Stage::Dense, Stage::Bm25, Stage::Fusion] {
-        let (by_stage, scored) = ranked.trace.of(stage);
-        if by_stage.is_empty() && scored.is_empty() && !ran(stage, settings) {
+    for stage in [Stage::Dense, Stage::Bm25, Stage::Document, Stage::Fusion] {
+        let by_stage = ranked.trace.list(stage);
+        if by_stage.ranked.is_empty() && by_stage.filled.is_empty() && !ran(stage, settings) {
             continue;
         }
-        lists.insert(stage, by_stage.into_iter().map(as_found).collect());
-        filled.insert(stage, scored.into_iter().map(as_found).collect());
+        lists.insert(stage, by_stage.ranked.into_iter().map(|(chunk, _, score)| as_found((chunk, score))).collect());
+        filled.insert(stage, by_stage.filled.into_iter().map(as_found).collect());
     }
+    // It ranks documents of candidates and finds none, so there is nothing to measure; and ties within a document are no ties.
+    let prior = lists.remove(&Stage::Document);
     let mut last: Vec<Found> = ranked.order.iter().copied().map(as_found).collect();
     // Before the cut, so that no id decides what is cut off.
     break_ties(&question.key, &mut last);
@@ -155,6 +160,7 @@ fn ask(
         true => measure(&question.key, &judged, &mut lists),
         false => Vec::new(),
     };
+    lists.extend(prior.map(|list| (Stage::Document, list)));
     let relevant = stored.gold_ids.iter().zip(&question.gold).filter(|(_, gold)| gold.grade >= 1).map(|(id, _)| *id);
     let times = ranked.times;
     let milliseconds =
@@ -187,8 +193,8 @@ fn ran(stage: Stage, settings: &Settings) -> bool {
     match stage {
         Stage::Dense => matches!(settings.mode, Dense | Hybrid),
         Stage::Bm25 => matches!(settings.mode, Bm25 | Hybrid),
-        Stage::Document => settings.document_weight > 0.0,
-        Stage::Fusion => settings.mode == Hybrid || settings.document_weight > 0.0,
+        Stage::Document => settings.fusion.document_weight > 0.0,
+        Stage::Fusion => settings.mode == Hybrid || settings.fusion.document_weight > 0.0,
         Stage::TopK => true,
     }
 }
@@ -297,11 +303,13 @@ pub fn leave_one_out(settings: &Settings) -> Value {
         "E3 rrf".into(),
         json!({"mode": "hybrid", "fusion": "rrf", "dense_weight": 1, "bm25_weight": 1, "document_weight": 0}),
     );
+    variants.insert("E3 convex".into(), json!({"mode": "hybrid", "fusion": "convex", "document_weight": 0}));
     if ran(Stage::Document, settings) {
         variants.insert("without document prior".into(), json!({"document_weight": 0}));
     }
-    let weighted = settings.dense_weight != 1.0 || settings.bm25_weight != 1.0;
-    if weighted && ran(Stage::Fusion, settings) {
+    let by_rank = settings.fusion.method == Method::Rrf;
+    let weighted = settings.fusion.dense_weight != 1.0 || settings.fusion.bm25_weight != 1.0;
+    if by_rank && weighted && ran(Stage::Fusion, settings) {
         variants.insert("without weights".into(), json!({"dense_weight": 1, "bm25_weight": 1}));
     }
     Value::Object(variants)

@@ -24,7 +24,7 @@ use filter::Eligible;
 use lexical::Bm25;
 use rag_core::query::Request;
 use rag_core::query::settings::{Mode, OnDegraded};
-use rag_core::rank::fuse::{Leg, rrf};
+use rag_core::rank::fusion::{Lists, fuse};
 use rag_core::rank::trace::{Stage, Trace};
 use rag_core::{Error, Kind, Result};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -108,7 +108,7 @@ pub fn rank(
     let candidates = settings.candidate_k as usize;
     let has_phrases = !request.query.phrases.is_empty();
     let configs = match settings.mode {
-        Mode::Dense if !has_phrases && settings.document_weight == 0.0 => Configs::default(),
+        Mode::Dense if !has_phrases && settings.fusion.document_weight == 0.0 => Configs::default(),
         _ => source::configs(collection.id)?,
     };
     let eligible = match has_phrases {
@@ -147,27 +147,26 @@ pub fn rank(
         fill_missing(collection, dense, bm25, &dense_ids, &bm25_ids, &mut trace)?;
     }
 
-    let mut legs = Vec::new();
     // The query as the document prior needs it, where the BM25 leg does not run.
     let mut read = None;
-    if dense.is_some() {
-        legs.push(Leg::new("dense", settings.dense_weight, dense_ids));
-    }
-    if bm25.is_some() {
-        legs.push(Leg::new("bm25", settings.bm25_weight, bm25_ids));
-    }
-    if settings.document_weight > 0.0 {
+    if settings.fusion.document_weight > 0.0 {
         if bm25.is_none() {
             read = Some(lexical::read(collection, request, &configs.usable, memory)?);
         }
         let words = bm25.as_ref().or(read.as_ref()).ok_or_else(|| Error::internal("the query was not read"))?;
-        legs.push(document_prior(collection, &legs, words, settings.document_weight, memory, &mut trace)?);
+        let candidates: BTreeSet<i64> = dense_ids.iter().chain(&bm25_ids).copied().collect();
+        document_prior(collection, candidates, words, memory, &mut trace)?;
     }
-    let order: Vec<(i64, f64)> = match (legs.as_slice(), &dense, &bm25) {
-        ([_], Some(dense), _) => dense.found.clone(),
-        ([_], None, Some(bm25)) => bm25.found.clone(),
+    let order: Vec<(i64, f64)> = match (&dense, &bm25) {
+        (Some(dense), None) if read.is_none() => dense.found.clone(),
+        (None, Some(bm25)) if settings.fusion.document_weight == 0.0 => bm25.found.clone(),
         _ => {
-            let fused: Vec<(i64, f64)> = rrf(&legs, settings.rrf_k).into_iter().map(|f| (f.id, f.score)).collect();
+            let lists = Lists {
+                dense: dense.as_ref().map(|_| trace.list(Stage::Dense)),
+                bm25: bm25.as_ref().map(|_| trace.list(Stage::Bm25)),
+                document: (settings.fusion.document_weight > 0.0).then(|| trace.list(Stage::Document)),
+            };
+            let fused = fuse(&lists, &settings.fusion);
             trace.enter(Stage::Fusion, fused.iter().copied());
             fused
         }
@@ -210,17 +209,15 @@ fn dense_leg(
     found
 }
 
-/// The candidates by the rank of their documents among those of all candidates. Passages of one document have one rank;
-/// those of a document without any term of the query have none.
+/// Ranks the candidates by their documents among those of all candidates. Passages of one document have one rank; those of a
+/// document without any term of the query have none.
 fn document_prior(
     collection: &Collection,
-    legs: &[Leg<'_, i64>],
+    candidates: BTreeSet<i64>,
     words: &Bm25,
-    weight: f64,
     memory: usize,
     trace: &mut Trace,
-) -> Result<Leg<'static, i64>> {
-    let candidates: BTreeSet<i64> = legs.iter().flat_map(|leg| leg.ranked.iter().map(|(id, _)| *id)).collect();
+) -> Result<()> {
     let candidates: Vec<i64> = candidates.into_iter().collect();
     let sql = "SELECT c.id, c.document_id FROM rag.chunk c WHERE c.id = ANY($1)";
     let read = || spi::select(sql, &[candidates.into()], |row| Ok((row.get(2)?, row.get(1)?)));
@@ -231,15 +228,12 @@ fn document_prior(
     let documents: Vec<i64> = of_documents.keys().copied().collect();
     let mut scored: Vec<(i64, f64)> = words.of_documents(collection, &documents, memory)?.into_iter().collect();
     scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    let mut ranked: Vec<(i64, u32, f64)> = Vec::new();
     for ((document, score), rank) in scored.into_iter().zip(1..) {
         let mut chunks = of_documents.remove(&document).unwrap_or_default();
         chunks.sort_unstable();
-        ranked.extend(chunks.into_iter().map(|chunk| (chunk, rank, score)));
+        trace.enter_ranked(Stage::Document, chunks.into_iter().map(|chunk| (chunk, rank, score)));
     }
-    let leg = Leg { name: "document", weight, ranked: ranked.iter().map(|(chunk, rank, _)| (*chunk, *rank)).collect() };
-    trace.enter_ranked(Stage::Document, ranked);
-    Ok(leg)
+    Ok(())
 }
 
 /// Gives every candidate of one leg its score by the other.

@@ -3,6 +3,7 @@
 //! Tables `rag.run`, `rag.run_question`, `rag.run_list` and `rag.run_metric`.
 
 use crate::spi;
+use crate::store::question::QuestionSet;
 use pgrx::JsonB;
 use rag_core::evaluation::measure::{Judged, Value as Measured};
 use rag_core::evaluation::order::{Found, Unit};
@@ -169,7 +170,8 @@ pub fn questions(run: i64) -> Result<Vec<Kept>> {
         let (gold_ids, gold) = gold.into_iter().unzip();
         let judged = Judged { unit, grades, gold };
         let (question_id, key, cluster) = (row.get(1)?, row.get(2)?, row.get(8)?);
-        Ok(Kept { question_id, key, cluster, judged, gold_ids, lists: BTreeMap::new() })
+        let (lists, filled) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Kept { question_id, key, cluster, judged, gold_ids, lists, filled, prior: Vec::new() })
     };
     let mut kept = spi::select(sql, &[run.into()], read)?;
     let places: BTreeMap<i64, usize> = kept.iter().enumerate().map(|(at, k)| (k.question_id, at)).collect();
@@ -180,8 +182,15 @@ pub fn questions(run: i64) -> Result<Vec<Kept>> {
         let ids = row.get::<Vec<i64>>(4)?.into_iter().zip(row.get::<Vec<i64>>(5)?).zip(row.get::<Vec<f64>>(6)?);
         // Ties were broken before the lists were kept, so no key is needed any more.
         let entry = |((chunk, document), score)| Found { chunk, document, key: [0; 16], score };
-        let list: Vec<Found> = ids.take(found).map(entry).collect();
-        kept[*at].lists.insert(Stage::parse(&row.get::<String>(2)?)?, list);
+        let mut list: Vec<Found> = ids.map(entry).collect();
+        let filled = list.split_off(found.min(list.len()));
+        match Stage::parse(&row.get::<String>(2)?)? {
+            Stage::Document => kept[*at].prior = list,
+            stage => {
+                kept[*at].lists.insert(stage, list);
+                kept[*at].filled.insert(stage, filled);
+            }
+        }
         Ok(())
     })?;
     Ok(kept)
@@ -202,6 +211,10 @@ pub struct Kept {
     pub gold_ids: Vec<i64>,
     /// What each stage ranked, ties broken.
     pub lists: BTreeMap<Stage, Vec<Found>>,
+    /// What the other leg found, with the scores that the stage gives it.
+    pub filled: BTreeMap<Stage, Vec<Found>>,
+    /// Candidates in the order of the document prior, which ranks what others found; empty without it.
+    pub prior: Vec<Found>,
 }
 
 /// A run as it is compared.
@@ -235,6 +248,22 @@ pub fn by_id(id: i64) -> Result<Run> {
         Error::new(Kind::NotFound, format!("run {id} does not exist"))
             .with_hint("SELECT id, name FROM rag.runs; lists them.")
     })
+}
+
+/// A run of a set: the given one if it is of that set, or the newest.
+pub fn of_set(set: &QuestionSet, id: Option<i64>) -> Result<i64> {
+    let Some(id) = id else {
+        let sql = "SELECT id FROM rag.run WHERE set_id = $1 ORDER BY id DESC LIMIT 1";
+        let newest = spi::select_one(sql, &[set.id.into()], |row| row.get(1))?;
+        return newest.ok_or_else(|| {
+            Error::new(Kind::NotReady, format!("question set \"{}\" has no run", set.name))
+                .with_hint(format!("SELECT rag.evaluate('{}');", set.name.replace('\'', "''")))
+        });
+    };
+    match by_id(id)?.set_id == set.id {
+        true => Ok(id),
+        false => Err(Error::invalid(format!("run {id} is not of question set \"{}\"", set.name))),
+    }
 }
 
 /// What is looked at first of a run.

@@ -32,6 +32,7 @@ pub mod error;
 pub mod evaluation;
 pub mod lexical;
 pub mod metrics;
+pub mod near_duplicate;
 pub mod protocol;
 pub mod provenance;
 pub mod query;

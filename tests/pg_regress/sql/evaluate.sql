@@ -104,6 +104,47 @@ SELECT rag.tune(:both_legs, metric => 'nDCG');
 SELECT rag.tune(:both_legs, folds => 9);
 SELECT rag.tune(:words);
 
+-- The share of the cosine, and the document prior, are tuned on scores; a run's own setting comes out as the run had it.
+SELECT rag.evaluate('lore questions', settings => '{"exact": true, "fusion": "convex", "alpha": 0.5, "document_weight": 0.25}') AS mixed \gset
+SELECT fold, questions, settings FROM rag.tune(:mixed, '{"alpha": [0.5]}', folds => 2);
+SELECT (t.baseline - r.ndcg_10) < 1e-12 AS same FROM rag.tune(:mixed, '{"alpha": [0, 1], "document_weight": [0, 1]}', folds => 2) t, rag.runs r WHERE r.id = :mixed AND t.fold IS NULL;
+SELECT rag.tune(:both_legs, '{"document_weight": [1]}');
+SELECT rag.tune(:both_legs, '{"alpha": [2]}');
+-- By hand from what the run kept: the score is the formula over the lists, and passages of one document have one rank in the prior.
+WITH l AS (
+    SELECT question_id, chunk_id, document_id, max(score) FILTER (WHERE stage = 'dense') AS dense, max(score) FILTER (WHERE stage = 'bm25') AS bm25,
+           coalesce(max(score) FILTER (WHERE stage = 'document'), 0) AS document, max(score) FILTER (WHERE stage = 'fusion') AS fusion,
+           max(rank) FILTER (WHERE stage = 'document') AS document_rank
+      FROM rag.run_result WHERE run_id = :mixed GROUP BY 1, 2, 3),
+best AS (SELECT question_id, nullif(max(bm25), 0) AS bm25, nullif(max(document), 0) AS document FROM l GROUP BY 1)
+SELECT count(*) > 0 AS some, bool_and(abs(0.5 * l.dense + 0.5 * coalesce(l.bm25 / best.bm25, 0) + 0.25 * coalesce(l.document / best.document, 0) - l.fusion) < 1e-12) AS formula,
+       max(document_rank) <= count(DISTINCT document_id) AS ranks
+  FROM l JOIN best USING (question_id);
+
+-- How well the first score tells what has an answer: one question without, between those with.
+SELECT abs(abstention_auc - (SELECT avg(CASE WHEN coalesce(a.top_score, -1) > coalesce(u.top_score, -1) THEN 1 WHEN coalesce(a.top_score, -1) = coalesce(u.top_score, -1) THEN 0.5 ELSE 0 END)
+         FROM rag.run_question a JOIN rag.question qa ON qa.id = a.question_id AND qa.answerable, rag.run_question u JOIN rag.question qu ON qu.id = u.question_id AND NOT qu.answerable
+        WHERE a.run_id = r.id AND u.run_id = r.id)) < 1e-12 AS as_counted
+  FROM rag.runs r WHERE r.id = :words;
+
+-- What the corpus decides: a text that repeats the gold and is not judged, contenders, and what nobody judged.
+BEGIN;
+SELECT r.chunks FROM rag.ingest('The ropes of the harbour are old and many.' || E'\n\n' || 'A second word on ropes: never trust them, alone.' || E'\n\n' || 'Go.', 'copy.md', 'markdown', collection => 'lore', options => '{"chunk_tokens": 16, "overlap": 0}') r;
+SELECT first_name, second_name, resemblance FROM rag.near_duplicates('lore', unit => 'chunk') ORDER BY 1, 2;
+SELECT first_name, second_name, round(resemblance::numeric, 3) AS resemblance FROM rag.near_duplicates('lore', 0.6);
+SELECT rag.evaluate('lore questions', settings => '{"mode": "bm25"}') AS copied \gset
+SELECT question, stage, gold_rank, gold_score IS NOT NULL AS scored, contenders, unjudged, near_duplicates FROM rag.diagnose('lore questions') WHERE stage = 'bm25' ORDER BY question NULLS FIRST;
+SELECT count(*) AS changed FROM rag.diagnose('lore questions', :copied, score_share => 0.1) a JOIN rag.diagnose('lore questions') b USING (question, stage) WHERE a.contenders <> b.contenders;
+ROLLBACK;
+SELECT count(*) FROM rag.near_duplicates('lore', 1.0, 'chunk');
+SELECT rag.near_duplicates('lore', 0);
+SELECT rag.near_duplicates('lore', unit => 'page');
+SELECT rag.diagnose('lore questions', 0);
+SELECT rag.create_question_set('empty', 'lore') > 0 AS made;
+SELECT rag.diagnose('empty');
+SELECT rag.diagnose('empty', :words);
+SELECT rag.drop_question_set('empty');
+
 -- The same again, and over an index made anew.
 SELECT repeat, reindexed, ndcg_10, same_lists FROM rag.reproducibility('lore questions', 2, settings => '{"exact": true}', reindex => true);
 SELECT rag.reproducibility('lore questions', 1);
@@ -123,7 +164,8 @@ GRANT SELECT ON rag.runs, rag.run_summary, rag.run_result, rag.lexical_status TO
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA rag TO rag_evaluator;
 GRANT EXECUTE ON FUNCTION rag.create_question_set, rag.drop_question_set, rag.import_questions(text, jsonb),
                           rag.import_questions(text, text, text, text), rag.evaluate, rag.sweep, rag.ablate, rag.drop_run,
-                          rag.compare, rag.complementarity, rag.forensics, rag.tune, rag.reproducibility TO rag_evaluator;
+                          rag.compare, rag.complementarity, rag.forensics, rag.tune, rag.reproducibility,
+                          rag.diagnose, rag.near_duplicates TO rag_evaluator;
 SELECT rag.create_question_set('secret questions', 'lore', acl => 'secret') > 0 AS made;
 SET ROLE rag_evaluator;
 SAVEPOINT before;

@@ -22,6 +22,12 @@ SELECT count(*) > 3 AS several,
        bool_and(abs(fused_score - (coalesce(1.0 / (60 + dense_rank), 0) + coalesce(2.0 / (60 + bm25_rank), 0))) < 1e-12) AS right,
        bool_and(score = fused_score) AS same
   FROM rag.search('mooring at the quay', 20, settings => '{"bm25_weight": 2}');
+-- or of the convex combination of scores: BM25 in parts of the best
+SELECT bool_and(abs(fused_score - (alpha * dense_score + (1 - alpha) * bm25_score / best)) < 1e-12) AS right, bool_and(rank = place) AS in_order
+  FROM unnest('{0,0.3,1}'::float8[]) AS alpha,
+       LATERAL (SELECT *, max(bm25_score) OVER () AS best, row_number() OVER (ORDER BY fused_score DESC, chunk_id) AS place
+                  FROM rag.search('mooring at the quay', 20, settings => jsonb_build_object('fusion', 'convex', 'alpha', alpha))) s;
+SELECT * FROM rag.search('x', settings => '{"fusion": "convex", "alpha": 7}');
 -- a candidate of one leg has its score by the other
 SELECT bool_and(dense_score IS NOT NULL AND bm25_score IS NOT NULL) AS filled FROM rag.search('mooring at the quay', 20);
 -- exact cosine, as pgvector computes it
@@ -104,8 +110,7 @@ SELECT * FROM rag.search('x', rrf_k => -1);
 SELECT * FROM rag.search('x', rerank => 'some');
 SELECT * FROM rag.search('x', profile => 'fast');
 SELECT * FROM rag.search('x', settings => '{"rrfk": 3}');
-SELECT * FROM rag.search('x', settings => '{"alpha": 0.3}');
-SELECT * FROM rag.search('x', settings => '{"fusion": "convex"}');
+SELECT * FROM rag.search('x', settings => '{"fusion": "auto"}');
 SELECT * FROM rag.search('x', settings => '{"dense_weight": 0, "bm25_weight": 0}');
 SELECT * FROM rag.search('x', mode => 'hybrid', settings => '{"mode": "dense", "dense_weight": 0, "bm25_weight": 0}');
 SELECT count(*) FROM rag.search(NULL);

@@ -108,6 +108,8 @@ fn call_of(function: &str, chance: &mut Chance, ids: &[i64]) -> TestResult<Strin
         "ablate" => format!("SELECT * FROM rag.ablate('{set}', '{{\"one\": {{\"mode\": \"bm25\"}}}}')"),
         "tune" => format!("SELECT * FROM rag.tune({id} % 6)"),
         "reproducibility" => format!("SELECT * FROM rag.reproducibility('{set}', 2)"),
+        "diagnose" => format!("SELECT * FROM rag.diagnose('{set}', nullif({id} % 6, 0))"),
+        "near_duplicates" => "SELECT * FROM rag.near_duplicates(resemblance => 0.1, unit => 'chunk')".to_owned(),
         "drop_run" => format!("SELECT rag.drop_run({id} + 1000)"),
         "compare" => format!("SELECT * FROM rag.compare({id} % 6, 1 + {id} % 5, force => true)"),
         "complementarity" => format!("SELECT * FROM rag.complementarity({id} % 6)"),

@@ -30,6 +30,7 @@
 //!   drawn together, because they are won and lost together.
 
 pub mod complementarity;
+pub mod diagnosis;
 pub mod forensics;
 pub mod measure;
 #[cfg(test)]

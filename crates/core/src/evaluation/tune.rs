@@ -15,25 +15,14 @@ use super::order::{Found, break_ties, ranking};
 use super::significance::{self, Difference, Pair};
 use crate::error::{Error, Result};
 use crate::metrics::Metric;
-use crate::rank::fuse::{Leg, rrf};
+use crate::rank::fusion::{Fusion, Lists, fuse};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Settings that may be tried at once.
 pub const MAX_GRID: usize = 10_000;
 
-/// One setting of the fusion.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Setting {
-    /// The constant of reciprocal rank fusion.
-    pub rrf_k: u32,
-    /// Weight of the dense leg.
-    pub dense_weight: f64,
-    /// Weight of the BM25 leg.
-    pub bm25_weight: f64,
-}
-
-/// A question with what its legs found.
+/// A question with what its run found.
 #[derive(Debug, Clone)]
 pub struct Candidates {
     /// Its name, which ties are broken by.
@@ -42,23 +31,18 @@ pub struct Candidates {
     pub cluster: String,
     /// Its gold.
     pub judged: Judged,
-    /// What the dense leg found, best first.
-    pub dense: Vec<Found>,
-    /// What the BM25 leg found, best first.
-    pub bm25: Vec<Found>,
+    /// The lists of the legs and of the document prior.
+    pub lists: Lists,
+    /// All that is in them.
+    pub found: HashMap<i64, Found>,
 }
 
 impl Candidates {
     /// The value of a metric for the list that a setting makes.
-    fn value(&self, setting: &Setting, metric: Metric) -> f64 {
-        let ids = |list: &[Found]| list.iter().map(|f| f.chunk).collect::<Vec<i64>>();
-        let legs = [
-            Leg::new("dense", setting.dense_weight, ids(&self.dense)),
-            Leg::new("bm25", setting.bm25_weight, ids(&self.bm25)),
-        ];
-        let known: HashMap<i64, &Found> = self.dense.iter().chain(&self.bm25).map(|f| (f.chunk, f)).collect();
-        let fused = rrf(&legs, setting.rrf_k).into_iter();
-        let mut list: Vec<Found> = fused.map(|f| Found { score: f.score, ..*known[&f.id] }).collect();
+    fn value(&self, setting: &Fusion, metric: Metric) -> f64 {
+        let fused = fuse(&self.lists, setting).into_iter();
+        let mut list: Vec<Found> =
+            fused.filter_map(|(id, score)| Some(Found { score, ..*self.found.get(&id)? })).collect();
         break_ties(&self.question, &mut list);
         metric.of(&ranking(self.judged.unit, &list), &self.judged.grades)
     }
@@ -70,7 +54,7 @@ pub struct Fold {
     /// Questions in it.
     pub questions: usize,
     /// What the others chose.
-    pub setting: Setting,
+    pub setting: Fusion,
     /// Its mean on this fold.
     pub held_out: f64,
     /// That of the first setting of the grid.
@@ -83,7 +67,7 @@ pub struct Tuned {
     /// The folds.
     pub folds: Vec<Fold>,
     /// What all questions together choose.
-    pub recommended: Setting,
+    pub recommended: Fusion,
     /// Held-out values of all folds against those of the first setting of the grid.
     pub estimate: Difference,
 }
@@ -91,7 +75,7 @@ pub struct Tuned {
 /// Chooses among the settings of a grid by a metric, with so many folds.
 pub fn tune(
     questions: &[Candidates],
-    grid: &[Setting],
+    grid: &[Fusion],
     metric: Metric,
     folds: usize,
     interrupt: &mut dyn FnMut() -> Result<()>,
@@ -148,21 +132,31 @@ mod tests {
     use super::*;
     use crate::evaluation::order::Unit;
     use crate::metrics::Grades;
+    use crate::rank::fusion::{List, Method};
     use rand_chacha::ChaCha8Rng;
     use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-    fn setting(rrf_k: u32, dense_weight: f64, bm25_weight: f64) -> Setting {
-        Setting { rrf_k, dense_weight, bm25_weight }
+    fn setting(rrf_k: u32, dense_weight: f64, bm25_weight: f64) -> Fusion {
+        Fusion { rrf_k, dense_weight, bm25_weight, ..Fusion::default() }
     }
 
-    fn list(ids: &[i64]) -> Vec<Found> {
-        ids.iter().map(|id| Found { chunk: *id, document: *id, key: [*id as u8; 16], score: 0.0 }).collect()
+    fn convex(alpha: f64) -> Fusion {
+        Fusion { method: Method::Convex, alpha, ..Fusion::default() }
+    }
+
+    /// A list whose scores fall from 0.9.
+    fn list(ids: &[i64]) -> Option<List> {
+        let ranked = ids.iter().zip(1..).map(|(id, rank)| (*id, rank, 1.0 - 0.1 * f64::from(rank))).collect();
+        Some(List { ranked, filled: Vec::new() })
     }
 
     fn question(n: usize, dense: &[i64], bm25: &[i64], gold: i64) -> Candidates {
         let judged = Judged { unit: Unit::Chunk, grades: Grades::from([(gold, 1)]), gold: vec![vec![gold]] };
         let name = format!("q{n}");
-        Candidates { question: name.clone(), cluster: name, judged, dense: list(dense), bm25: list(bm25) }
+        let lists = Lists { dense: list(dense), bm25: list(bm25), document: None };
+        let entry = |id: &i64| (*id, Found { chunk: *id, document: *id, key: [*id as u8; 16], score: 0.0 });
+        let found = dense.iter().chain(bm25).map(entry).collect();
+        Candidates { question: name.clone(), cluster: name, judged, lists, found }
     }
 
     #[test]
@@ -173,6 +167,15 @@ mod tests {
         assert_eq!(tuned.recommended, grid[2]);
         assert!(tuned.folds.iter().all(|f| f.setting == grid[2] && f.held_out == 1.0 && f.questions == 8));
         assert!(tuned.estimate.difference > 0.1 && tuned.estimate.p_randomization < 0.01, "{:?}", tuned.estimate);
+    }
+
+    #[test]
+    fn shares_of_scores_are_tuned_like_weights_of_ranks() {
+        let questions: Vec<Candidates> = (0..40).map(|n| question(n, &[2, 1], &[1, 2], 1)).collect();
+        let grid = [setting(60, 1.0, 1.0), convex(0.9), convex(0.1)];
+        let tuned = tune(&questions, &grid, Metric::Mrr(10), 5, &mut || Ok(())).expect("tunes");
+        assert_eq!(tuned.recommended, grid[2]);
+        assert!(tuned.folds.iter().all(|f| f.held_out == 1.0));
     }
 
     /// Where nothing can be learned, the choice of many settings must not look like a gain.
@@ -186,7 +189,7 @@ mod tests {
             })
             .collect();
         let weights = (1..=20).map(|w| setting(60, f64::from(w) / 10.0, 1.0));
-        let grid: Vec<Setting> = std::iter::once(setting(60, 1.0, 1.0)).chain(weights).collect();
+        let grid: Vec<Fusion> = std::iter::once(setting(60, 1.0, 1.0)).chain(weights).collect();
         let tuned = tune(&questions, &grid, Metric::Mrr(10), 10, &mut || Ok(())).expect("tunes");
         assert!(tuned.estimate.difference < 0.03, "{}", tuned.estimate.difference);
         assert!(tuned.estimate.p_randomization > 0.05, "{}", tuned.estimate.p_randomization);

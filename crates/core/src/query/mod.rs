@@ -10,6 +10,7 @@ pub mod quoted;
 pub mod settings;
 
 use crate::error::{Error, Kind, Result};
+use crate::rank::fusion::Method;
 use filter::Filter;
 use quoted::Quoted;
 use settings::{Mode, Settings};
@@ -48,7 +49,9 @@ impl Request {
         }
         let top_k = in_range("top_k", top_k.into())?;
         // Only here, where profile, settings and arguments have come together.
-        if settings.mode == Mode::Hybrid && settings.dense_weight + settings.bm25_weight <= 0.0 {
+        let fusion = &settings.fusion;
+        let weightless = fusion.method == Method::Rrf && fusion.dense_weight + fusion.bm25_weight <= 0.0;
+        if settings.mode == Mode::Hybrid && weightless {
             return Err(Error::invalid("dense_weight and bm25_weight are both 0"));
         }
         let query = match settings.phrase {
@@ -76,6 +79,7 @@ pub fn in_range(name: &str, value: i64) -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rank::fusion::Fusion;
 
     #[test]
     fn candidate_k_is_never_below_top_k() {
@@ -86,7 +90,8 @@ mod tests {
     #[test]
     fn a_hybrid_search_needs_a_leg_with_weight() {
         let new = |mode| {
-            let settings = Settings { mode, dense_weight: 0.0, bm25_weight: 0.0, ..Settings::default() };
+            let fusion = Fusion { dense_weight: 0.0, bm25_weight: 0.0, ..Fusion::default() };
+            let settings = Settings { mode, fusion, ..Settings::default() };
             Request::new("q", 1, Filter::default(), "default", settings)
         };
         assert_eq!(new(Mode::Hybrid).expect_err("weightless").message, "dense_weight and bm25_weight are both 0");

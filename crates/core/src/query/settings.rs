@@ -11,6 +11,7 @@ use super::in_range;
 use crate::error::{Error, Result, unknown_key};
 use crate::lexical::expand::MAX_DISTANCE;
 use crate::lexical::widen::Reach;
+use crate::rank::fusion::{Fusion, Method};
 use serde_json::{Map, Value, json};
 
 /// Which legs run.
@@ -61,14 +62,8 @@ pub struct Settings {
     pub mode: Mode,
     /// Candidates of each leg.
     pub candidate_k: u32,
-    /// The constant of reciprocal rank fusion.
-    pub rrf_k: u32,
-    /// Weight of the dense leg.
-    pub dense_weight: f64,
-    /// Weight of the BM25 leg.
-    pub bm25_weight: f64,
-    /// Weight of the document prior, as a list in the fusion; 0 for none.
-    pub document_weight: f64,
+    /// How the legs are fused.
+    pub fusion: Fusion,
     /// Scan all vectors instead of the HNSW index.
     pub exact: bool,
     /// What happens when the dense leg cannot run.
@@ -84,10 +79,7 @@ impl Default for Settings {
         Self {
             mode: Mode::Hybrid,
             candidate_k: 100,
-            rrf_k: 60,
-            dense_weight: 1.0,
-            bm25_weight: 1.0,
-            document_weight: 0.0,
+            fusion: Fusion::default(),
             exact: false,
             on_degraded: OnDegraded::Error,
             reach: Reach::default(),
@@ -101,6 +93,7 @@ const KNOWN: &[&str] = &[
     "candidate_k",
     "rrf_k",
     "fusion",
+    "alpha",
     "dense_weight",
     "bm25_weight",
     "document_weight",
@@ -112,7 +105,6 @@ const KNOWN: &[&str] = &[
 ];
 
 const PLANNED: &[&str] = &[
-    "alpha",
     "fuse_by",
     "filter_stage",
     "eligibility",
@@ -137,11 +129,12 @@ impl Settings {
             match key.as_str() {
                 "mode" => self.mode = Mode::parse(string(key, value)?)?,
                 "candidate_k" => self.candidate_k = count(key, value)?,
-                "rrf_k" => self.rrf_k = count(key, value)?,
-                "fusion" => check_fusion(string(key, value)?)?,
-                "dense_weight" => self.dense_weight = weight(key, value)?,
-                "bm25_weight" => self.bm25_weight = weight(key, value)?,
-                "document_weight" => self.document_weight = weight(key, value)?,
+                "rrf_k" => self.fusion.rrf_k = count(key, value)?,
+                "fusion" => self.fusion.method = Method::parse(string(key, value)?)?,
+                "alpha" => self.fusion.alpha = share(key, value)?,
+                "dense_weight" => self.fusion.dense_weight = weight(key, value)?,
+                "bm25_weight" => self.fusion.bm25_weight = weight(key, value)?,
+                "document_weight" => self.fusion.document_weight = weight(key, value)?,
                 "exact" => self.exact = boolean(key, value)?,
                 "on_degraded" => self.on_degraded = parse_on_degraded(string(key, value)?)?,
                 "prefix" => self.reach.prefix = boolean(key, value)?,
@@ -164,11 +157,12 @@ impl Settings {
         json!({
             "mode": self.mode.name(),
             "candidate_k": self.candidate_k,
-            "rrf_k": self.rrf_k,
-            "fusion": "rrf",
-            "dense_weight": self.dense_weight,
-            "bm25_weight": self.bm25_weight,
-            "document_weight": self.document_weight,
+            "rrf_k": self.fusion.rrf_k,
+            "fusion": self.fusion.method.name(),
+            "alpha": self.fusion.alpha,
+            "dense_weight": self.fusion.dense_weight,
+            "bm25_weight": self.fusion.bm25_weight,
+            "document_weight": self.fusion.document_weight,
             "exact": self.exact,
             "on_degraded": match self.on_degraded {
                 OnDegraded::Error => "error",
@@ -184,14 +178,6 @@ impl Settings {
 /// The error for a setting whose stage does not exist yet.
 pub fn not_yet(key: &str) -> Error {
     Error::unsupported(format!("setting \"{key}\" is not supported yet"))
-}
-
-fn check_fusion(name: &str) -> Result<()> {
-    match name {
-        "rrf" => Ok(()),
-        "convex" | "auto" => Err(Error::unsupported(format!("fusion \"{name}\" is not supported yet"))),
-        other => Err(unknown_key("fusion", other, &["rrf", "convex", "auto"])),
-    }
 }
 
 fn parse_on_degraded(name: &str) -> Result<OnDegraded> {
@@ -229,6 +215,13 @@ fn weight(key: &str, value: &Value) -> Result<f64> {
         .ok_or_else(|| Error::invalid(format!("setting \"{key}\" must be a number from 0 to 1000, not {value}")))
 }
 
+fn share(key: &str, value: &Value) -> Result<f64> {
+    value
+        .as_f64()
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| Error::invalid(format!("setting \"{key}\" must be a number from 0 to 1, not {value}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,12 +231,12 @@ mod tests {
     fn later_objects_override_earlier_ones_key_by_key() {
         let s = Settings::default().apply(&json!({"rrf_k": 30, "exact": true})).expect("valid");
         let s = s.apply(&json!({"rrf_k": 10})).expect("valid");
-        assert_eq!((s.rrf_k, s.exact, s.candidate_k), (10, true, 100));
+        assert_eq!((s.fusion.rrf_k, s.exact, s.candidate_k), (10, true, 100));
     }
 
     #[test]
     fn a_record_of_settings_is_read_back_and_has_all_of_them() {
-        let changed = json!({"mode": "bm25", "candidate_k": 7, "rrf_k": 3, "dense_weight": 0.5, "bm25_weight": 2, "document_weight": 0.25,
+        let changed = json!({"mode": "bm25", "candidate_k": 7, "rrf_k": 3, "fusion": "convex", "alpha": 0.25, "dense_weight": 0.5, "bm25_weight": 2, "document_weight": 0.25,
             "exact": true, "on_degraded": "bm25", "prefix": true, "fuzzy": 1, "phrase": true});
         let settings = Settings::default().apply(&changed).expect("valid");
         assert_eq!(Settings::default().apply(&settings.to_json()), Ok(settings.clone()));
@@ -277,6 +270,8 @@ mod tests {
             json!({"dense_weight": -1}),
             json!({"mode": "sparse"}),
             json!({"fusion": "sum"}),
+            json!({"alpha": 1.5}),
+            json!({"alpha": "0.5"}),
             json!({"exact": 1}),
             json!({"prefix": "yes"}),
             json!({"fuzzy": 3}),

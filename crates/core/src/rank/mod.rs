@@ -3,4 +3,5 @@
 //! From ranked lists to one ranked list, and the trace of how.
 
 pub mod fuse;
+pub mod fusion;
 pub mod trace;

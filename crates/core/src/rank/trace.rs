@@ -5,6 +5,7 @@
 //! A search fills it as it goes and never reads it; explanation reads it and never searches. Later stages (rerank,
 //! eligibility, freshness) add entries of their own without changing earlier ones.
 
+use super::fusion::List;
 use crate::error::{Result, unknown_key};
 
 /// A stage of retrieval.
@@ -59,9 +60,6 @@ pub struct Entry {
     pub score: Option<f64>,
 }
 
-/// Candidates with their scores.
-pub type Scored = Vec<(i64, f64)>;
-
 /// The trace of one search.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trace {
@@ -91,13 +89,17 @@ impl Trace {
         self.entries.push(Entry { stage, chunk_id, rank_before: None, rank_after: None, score: Some(score) });
     }
 
-    /// The candidates that `stage` ranked, best first, and those that it only gave a score, with their scores.
-    pub fn of(&self, stage: Stage) -> (Scored, Scored) {
-        let of = |ranked: bool| {
-            let entries = self.entries.iter().filter(|e| e.stage == stage && e.rank_after.is_some() == ranked);
-            entries.map(|e| (e.chunk_id, e.score.unwrap_or_default())).collect()
-        };
-        (of(true), of(false))
+    /// What `stage` said of the candidates.
+    pub fn list(&self, stage: Stage) -> List {
+        let mut list = List::default();
+        for entry in self.entries.iter().filter(|e| e.stage == stage) {
+            let score = entry.score.unwrap_or_default();
+            match entry.rank_after {
+                Some(rank) => list.ranked.push((entry.chunk_id, rank, score)),
+                None => list.filled.push((entry.chunk_id, score)),
+            }
+        }
+        list
     }
 
     /// The rank of a candidate after `stage`.
@@ -124,8 +126,8 @@ mod tests {
         assert_eq!(trace.score(Stage::Bm25, 3), None);
         trace.fill(Stage::Bm25, 3, 1.5);
         assert_eq!((trace.score(Stage::Bm25, 3), trace.rank(Stage::Bm25, 3)), (Some(1.5), None));
-        assert_eq!(trace.of(Stage::Bm25), (vec![], vec![(3, 1.5)]));
-        assert_eq!(trace.of(Stage::Dense), (vec![(7, 0.9), (3, 0.8)], vec![]));
+        assert_eq!(trace.list(Stage::Bm25), List { ranked: vec![], filled: vec![(3, 1.5)] });
+        assert_eq!(trace.list(Stage::Dense), List { ranked: vec![(7, 1, 0.9), (3, 2, 0.8)], filled: vec![] });
     }
 
     #[test]
