@@ -1,6 +1,6 @@
 # Verbs only; the scripts hold the rest. PG_CONFIG=… chooses another server than the private one.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full install up down psql lint fmt unit regress isolation server-test soak fuzz eval bench clean
+.PHONY: help setup demo test test-full install up down psql lint fmt unit regress isolation server-test soak fuzz eval eval-quick bench clean
 export PG_CONFIG
 
 help: ## list the verbs
@@ -37,8 +37,10 @@ soak: ## 20,000 histories of the BM25 index (SOAK=… for another number)
 	@scripts/setup.sh && scripts/install.sh && scripts/soak.sh
 fuzz: ## the parsers against mutated files, a minute each
 	@scripts/setup.sh && scripts/fuzz.sh
-eval: ## retrieval quality against the committed baselines
+eval: ## the experiments on all judged collections, against the reference baselines
 	@scripts/setup.sh && scripts/install.sh && eval/run.sh
+eval-quick: ## some of them, in minutes
+	@scripts/setup.sh && scripts/install.sh && eval/run.sh quick
 bench: ## speed
 	@scripts/setup.sh && scripts/install.sh && eval/bench/run.sh
 clean: ## stop the demo cluster, remove everything built

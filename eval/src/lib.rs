@@ -17,6 +17,7 @@ pub mod bench;
 pub mod compare;
 pub mod corpus;
 pub mod db;
+pub mod experiments;
 pub mod import;
 pub mod latency;
 pub mod lexical;

@@ -9,7 +9,7 @@ use rag_eval::corpus::{self, Corpus};
 use rag_eval::import::{Import, import};
 use rag_eval::output::{self, Expectation};
 use rag_eval::run::{Judged, Retrieval, run};
-use rag_eval::{Error, Result, bench, db, lexical};
+use rag_eval::{Error, Result, bench, db, experiments, lexical};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -34,6 +34,8 @@ enum Command {
     Run(RunArgs),
     /// Imports a set and compares it with the reference baselines
     Compare(Compare),
+    /// Makes the classic experiments on all collections and renews the pages with their tables
+    Experiments(experiments::Experiments),
     /// Compares latencies with floors and rivals
     Bench(bench::Bench),
     /// Compares the BM25 leg with PostgreSQL's full text search
@@ -81,6 +83,9 @@ fn main() -> ExitCode {
             .map(|(set, questions)| println!("question set \"{set}\": {questions} questions")),
         Command::Run(args) => run_command(cli.dsn.as_deref(), args),
         Command::Compare(request) => compare_command(cli.dsn.as_deref(), request),
+        Command::Experiments(request) => {
+            experiments::run(&|| db::connect(cli.dsn.as_deref()), request).map(|tables| print!("{tables}"))
+        }
         Command::Bench(request) => bench_command(cli.dsn.as_deref(), request),
         Command::Lexical(request) => {
             lexical::rival::measure(&|| db::connect(cli.dsn.as_deref()), request).map(|page| print!("{page}"))
