@@ -66,7 +66,7 @@ impl Zip {
         let length = input.length().map_err(|e| Trouble::Archive(unreadable(&e)))?;
         let mut buffer = vec![0; MAX_CENTRAL_DIRECTORY_RECORD_SIZE];
         let located = ZipLocator::new().locate_in_reader(input, &mut buffer, length);
-        let archive = located.map_err(|(_, error)| Trouble::Archive(broken(&error)))?;
+        let archive = located.map_err(|(input, error)| Trouble::Archive(not_located(&input, &error)))?;
         let mut entries = Vec::new();
         let mut directory = archive.entries(&mut buffer);
         while let Some(record) = directory.next_entry().map_err(|e| Trouble::Archive(broken(&e)))? {
@@ -223,6 +223,22 @@ fn wrong_password() -> Error {
 
 fn unreadable(error: &io::Error) -> Error {
     Error::new(Kind::Io, format!("could not be read: {error}"))
+}
+
+/// What a ZIP begins with: its first member.
+const FIRST_MEMBER: &[u8; 4] = b"PK\x03\x04";
+
+/// The error for what has no directory at its end. What begins like a ZIP was one, and was cut.
+fn not_located(input: &Input, error: &rawzip::Error) -> Error {
+    let mut head = [0; FIRST_MEMBER.len()];
+    let begins = input.head(&mut head).is_ok() && head == *FIRST_MEMBER;
+    match error.kind() {
+        ErrorKind::MissingEndOfCentralDirectory if begins => {
+            Error::new(Kind::BadContent, "is damaged: it ends before the directory of its members")
+                .with_hint("Was it transferred whole?")
+        }
+        _ => broken(error),
+    }
 }
 
 /// The error for what is no ZIP, or is one no more.
