@@ -7,6 +7,7 @@
 //! uses it has asked before what the caller may see; nothing it returns may leave without that. Everything is read by the
 //! active snapshot, so within [`crate::spi::snapshot`] by that of the search.
 
+use crate::spi;
 use pgrx::trigger_support::PgTrigger;
 use pgrx::{FromDatum, IntoDatum, check_for_interrupts, pg_sys};
 use rag_core::{Error, Result};
@@ -79,6 +80,16 @@ pub fn table_oid(name: &CStr) -> Result<u32> {
 
 /// Reads the rows that satisfy all keys, in the order of the index or (`backward`) against it, until `read` breaks.
 pub fn scan(
+    path: Path,
+    keys: &[Key<'_>],
+    backward: bool,
+    read: impl FnMut(&Tuple) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    // Values are unpacked to be copied, and a merge reads millions.
+    spi::scratch(|| scan_in(path, keys, backward, read))
+}
+
+fn scan_in(
     path: Path,
     keys: &[Key<'_>],
     backward: bool,

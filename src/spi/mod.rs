@@ -15,8 +15,8 @@ mod plan;
 mod scope;
 
 pub use scope::{
-    by_keys, by_values, fresh_snapshot, guarded, in_transaction_block, needs_fresh_snapshots, snapshot, subtransaction,
-    with_settings,
+    by_keys, by_values, fresh_snapshot, guarded, in_transaction_block, needs_fresh_snapshots, scratch, snapshot,
+    subtransaction, with_settings,
 };
 
 use pgrx::datum::DatumWithOid;

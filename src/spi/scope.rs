@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! What holds around statements: settings that end with a block, one snapshot for many queries, subtransactions.
+//! What holds around statements: settings that end with a block, one snapshot for many queries, subtransactions, and memory
+//! that ends with a step.
 //!
 //! Owns everything that PostgreSQL undoes by nesting. Each scope closes itself on success and on an error returned; when
 //! a PostgreSQL error passes by, the end of the (sub)transaction closes what is PostgreSQL's, and a destructor what is
@@ -24,6 +25,42 @@ thread_local! {
     static READ_ONLY: Cell<bool> = const { Cell::new(false) };
     /// How statements are planned.
     static PLANNING: Cell<Planning> = const { Cell::new(Planning::Auto) };
+}
+
+/// Memory of PostgreSQL's that is current while the value lives, and goes with it.
+struct Memory {
+    own: pg_sys::MemoryContext,
+    before: pg_sys::MemoryContext,
+}
+
+impl Memory {
+    fn new() -> Self {
+        // SAFETY: a context below the current one, with a name that lives forever; what is current is made so again by `drop`.
+        unsafe {
+            let before = pg_sys::CurrentMemoryContext;
+            let (min, first, max) = (0, 8 << 10, 8 << 20);
+            let own = pg_sys::AllocSetContextCreateInternal(before, c"pg_rag step".as_ptr(), min, first, max);
+            pg_sys::MemoryContextSwitchTo(own);
+            Self { own, before }
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: `before` is the parent, so it is still there; nothing is current that is deleted.
+        unsafe {
+            pg_sys::MemoryContextSwitchTo(self.before);
+            pg_sys::MemoryContextDelete(self.own);
+        }
+    }
+}
+
+/// Runs a step with memory of its own. What PostgreSQL allocates for parameters and for values that it unpacks would otherwise
+/// stay until the SQL function ends, however many steps it has. What is returned lives in Rust's memory.
+pub fn scratch<T>(body: impl FnOnce() -> T) -> T {
+    let _memory = Memory::new();
+    body()
 }
 
 /// Whether a snapshot scope is open.
@@ -92,7 +129,7 @@ pub fn snapshot<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
         pg_sys::PushActiveSnapshot(current);
     }
     let scope = Scope(READ_ONLY.replace(true));
-    let result = body();
+    let result = scratch(body);
     drop(scope);
     // SAFETY: the one that was pushed above.
     unsafe { pg_sys::PopActiveSnapshot() };
@@ -215,7 +252,7 @@ pub fn subtransaction<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
         let owner = pg_sys::CurrentResourceOwner;
         pg_sys::BeginInternalSubTransaction(std::ptr::null());
         pg_sys::MemoryContextSwitchTo(context);
-        let outcome = PgTryBuilder::new(AssertUnwindSafe(|| Outcome::Returned(body())))
+        let outcome = PgTryBuilder::new(AssertUnwindSafe(|| Outcome::Returned(scratch(body))))
             .catch_others(|caught| Outcome::Raised(Box::new(caught)))
             .execute();
         match &outcome {

@@ -80,13 +80,15 @@ pub fn list(run_id: i64, allowed: Allowed, waits: Waits) -> Result<()> {
     let options = options_sha256(&source, &collection, &source.options);
     let listed = Cell::new(0);
     let seen = engine::list(&spec, waits, &mut || listed.set(0), &mut |items, mut failures| {
-        let (items, long): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.uri.len() <= MAX_URI);
-        failures.extend(long.into_iter().map(|item| too_long(&item.uri)));
-        runs::add_items(run, listed.get(), &items, &options.0, source.acl.as_deref())?;
-        listed.set(listed.get() + items.len() as i64);
-        runs::add_failures(run, listed.get(), &failures)?;
-        listed.set(listed.get() + failures.len() as i64);
-        Ok(())
+        spi::scratch(|| {
+            let (items, long): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.uri.len() <= MAX_URI);
+            failures.extend(long.into_iter().map(|item| too_long(&item.uri)));
+            runs::add_items(run, listed.get(), &items, &options.0, source.acl.as_deref())?;
+            listed.set(listed.get() + items.len() as i64);
+            runs::add_failures(run, listed.get(), &failures)?;
+            listed.set(listed.get() + failures.len() as i64);
+            Ok(())
+        })
     })?;
     // A feed that is as it was seen lists nothing.
     let again = listed.get() == 0 && spec.seen.is_some() && is_feed(spec.kind, &spec.location);

@@ -51,7 +51,8 @@ impl TableSink {
     fn grown(&mut self, bytes: usize) -> Result<()> {
         self.bytes += bytes;
         self.waiting += bytes;
-        if self.waiting < BATCH { Ok(()) } else { self.flush() }
+        // A merge of millions writes many batches in one call of a function.
+        if self.waiting < BATCH { Ok(()) } else { spi::scratch(|| self.flush()) }
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -80,7 +81,11 @@ impl TableSink {
     }
 
     /// Writes what is left and the row of the segment itself.
-    pub fn finish(mut self, place: &Place, dead: bool, segment: Merged) -> Result<Part> {
+    pub fn finish(self, place: &Place, dead: bool, segment: Merged) -> Result<Part> {
+        spi::scratch(|| self.end(place, dead, segment))
+    }
+
+    fn end(mut self, place: &Place, dead: bool, segment: Merged) -> Result<Part> {
         let only = match (self.flushed, self.shelves.as_slice(), self.pages.as_slice()) {
             (false, [_], []) => self.shelves.pop().map(|(_, bytes)| bytes),
             _ => None,

@@ -66,6 +66,14 @@ pub fn is_stopped(pid: i32) -> bool {
         })
 }
 
+/// Bytes that a process has for itself: neither of files nor shared.
+pub fn anonymous_memory(pid: i32) -> TestResult<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kilobytes = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.map(|kilobytes| kilobytes * 1024).ok_or_else(|| Failure::new(format!("process {pid} has no memory")))
+}
+
 /// All living processes.
 pub fn all() -> Vec<Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -5,7 +5,7 @@
 use postgres::Client;
 use rag_server_tests::bm25::{self, check};
 use rag_server_tests::chaos::Chance;
-use rag_server_tests::process::wait_until;
+use rag_server_tests::process::{self, wait_until};
 use rag_server_tests::{Cluster, Failure, TestResult, with_cluster};
 use std::time::Duration;
 
@@ -294,6 +294,45 @@ fn many_small_statements_are_merged_by_whoever_comes() -> TestResult {
         let before = scans(&mut client)?;
         right(&mut client)?;
         assert!(scans(&mut client)? > before, "the index was not used");
+        Ok(())
+    })
+}
+
+/// What a merge reads and writes passes through the memory of the session, and does not stay in it.
+#[test]
+fn a_merge_of_much_keeps_little_in_memory() -> TestResult {
+    with_cluster(&[], |cluster| {
+        let mut client = cluster.connect()?;
+        let id = bm25::collection(&mut client, "lex")?;
+        // Words that few passages share, so that the lists are many and the bytes too.
+        for part in 0..12 {
+            client.batch_execute(&format!(
+                "INSERT INTO rag.chunk ({})
+                 SELECT w.tsv, 60, gen_random_uuid(), {id}, {id}, {id}, g, 'c', sha256('c'), 1, NULL, true
+                   FROM generate_series({part} * 5000, {part} * 5000 + 4999) g,
+                        LATERAL (SELECT string_agg('w' || (g * 7919 + k * 104729) % 400000 || ':1', ' ')::tsvector AS tsv
+                                   FROM generate_series(1, 60) k) w",
+                bm25::COLUMNS
+            ))?;
+        }
+        let bytes: i64 =
+            client.query_one("SELECT sum(bytes)::int8 FROM rag.lexical_status WHERE collection = 'lex'", &[])?.get(0);
+        let mut merging = cluster.connect()?;
+        let pid: i32 = merging.query_one("SELECT pg_backend_pid()", &[])?.get(0);
+        let before = process::anonymous_memory(pid)?;
+        let most = std::thread::scope(|scope| -> TestResult<u64> {
+            let merge = scope.spawn(|| merging.query("SELECT rag.compact('lex')", &[]).map(|_| ()));
+            let mut most = 0;
+            while !merge.is_finished() {
+                most = process::anonymous_memory(pid)?.max(most);
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            merge.join().map_err(|_| Failure::new("the merging session panicked"))??;
+            Ok(most)
+        })?;
+        let (kept, bytes) = (most.saturating_sub(before), bytes.unsigned_abs());
+        assert!(bytes > 24 << 20, "{bytes} bytes are too few to tell");
+        assert!(kept < bytes / 2, "merging {bytes} bytes took {kept}");
         Ok(())
     })
 }
