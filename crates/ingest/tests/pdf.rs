@@ -86,6 +86,21 @@ fn a_book_has_pages_paths_roles_and_paragraphs() {
 }
 
 #[test]
+fn running_titles_of_short_chapters_and_roman_numbers_go() {
+    let manual = read("manual.pdf");
+    for said in ["The Manual", "Edition 2", "\nii", " iii", " i\n"] {
+        assert!(!manual.text.contains(said), "{said:?} in {}", manual.text);
+    }
+    // Once as an entry of the contents and once as a heading.
+    for title in ["1 Salt", "2 Ice", "3 Fog", "4 Wind"] {
+        assert_eq!(manual.text.matches(title).count(), 2, "{title} in {}", manual.text);
+    }
+    for name in ["salt", "brine", "ice", "frost", "fog", "mist", "wind", "gales"] {
+        assert!(manual.text.contains(&format!("Whoever reads of {name} here")), "{name}");
+    }
+}
+
+#[test]
 fn headings_are_there_for_who_chunks_by_headings() {
     let options = SourceOptions { chunking: Chunking::Heading, ..options(None) };
     let book = parse(&fixture("book.pdf"), &options).expect("a document");
@@ -265,7 +280,7 @@ fn a_long_title_is_cut() {
 
 #[test]
 fn every_document_is_tiled() {
-    for name in ["book.pdf", "columns.pdf", "fonts.pdf", "turned.pdf", "loops.pdf"] {
+    for name in ["book.pdf", "columns.pdf", "manual.pdf", "fonts.pdf", "turned.pdf", "loops.pdf"] {
         for chunking in [Chunking::Structure, Chunking::Heading, Chunking::Recursive] {
             for counter in counters(254) {
                 let options = SourceOptions { chunking, chunk_tokens: 40, ..options(None) };

@@ -87,10 +87,10 @@ fn read(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
     let catalog = pdf.xref().get::<Dict<'_>>(pdf.xref().root_id());
     let said = info::read(&pdf, catalog.as_ref(), &mut budget)?;
     let (mut pages, heights) = lines(&pdf, &mut budget)?;
-    furniture::remove(&mut pages, &heights);
     let numbers: HashMap<ObjectIdentifier, usize> =
         pdf.pages().iter().enumerate().filter_map(|(at, page)| Some((page.raw().obj_id()?, at))).collect();
     let entries = catalog.as_ref().map(|catalog| outline::entries(pdf.xref(), catalog, &numbers)).unwrap_or_default();
+    furniture::remove(&mut pages, &heights, &entries);
     let first = entries.first().map(|entry| entry.title.clone());
     let sections = outline::sections(entries, &pages);
     let roles = roles::mark(&pages);
