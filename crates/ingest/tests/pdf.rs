@@ -101,6 +101,18 @@ fn running_titles_of_short_chapters_and_roman_numbers_go() {
 }
 
 #[test]
+fn a_glossary_goes_on_until_the_next_section() {
+    let manual = read("manual.pdf");
+    for text in ["Bank. A heap of sand", "Cut. A channel", "Index. The list", "Flood. The water", "Neap. A small tide."]
+    {
+        assert_eq!(with(&manual, text).facts.role.as_deref(), Some("reference"), "{text}");
+    }
+    for (text, role) in [("Whoever reads of gales", None), ("abandon ship, 5", Some("navigation"))] {
+        assert_eq!(with(&manual, text).facts.role.as_deref(), role, "{text}");
+    }
+}
+
+#[test]
 fn headings_are_there_for_who_chunks_by_headings() {
     let options = SourceOptions { chunking: Chunking::Heading, ..options(None) };
     let book = parse(&fixture("book.pdf"), &options).expect("a document");

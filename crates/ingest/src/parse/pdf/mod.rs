@@ -93,7 +93,7 @@ fn read(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
     furniture::remove(&mut pages, &heights, &entries);
     let first = entries.first().map(|entry| entry.title.clone());
     let sections = outline::sections(entries, &pages);
-    let roles = roles::mark(&pages);
+    let roles = roles::mark(&pages, &sections);
     let marks = parts::marks(&sections, &roles);
     let flow = flow::flow(&pages, &marks);
     let mut structure = parts::structure(&flow, &sections, &marks);
