@@ -4,7 +4,8 @@
 //!
 //! A line at the edge of the page is furniture when the same line, numbers left out, stands there on several pages, or
 //! when its number follows the number of the page, in Arabic or in Roman numbers. Three pages must agree, because two lines
-//! are alike by chance. Titles of the outline are alike there, whatever they say, on pages that they do not begin on.
+//! are alike by chance, and in the height, because chapters and terms of an index have numbers, too. Titles of the outline are
+//! alike there, whatever they say, on pages that they do not begin on.
 //!
 //! What was found so tells the places of furniture: how far from the edge it is on left or on right pages, and its size. A
 //! line alone at such a place is furniture whatever it says, because a short chapter has its title above one or two
@@ -54,14 +55,14 @@ pub fn remove(pages: &mut [Vec<Line>], heights: &[f32], outline: &[Entry]) {
     let candidates = candidates(pages, heights, outline);
     let mut forms: HashMap<(bool, &str), Vec<f32>> = HashMap::new();
     let mut titles: HashMap<bool, Vec<f32>> = HashMap::new();
-    let mut numbers: HashMap<(bool, bool, i64), usize> = HashMap::new();
+    let mut numbers: HashMap<(bool, bool, i64), Vec<f32>> = HashMap::new();
     for candidate in &candidates {
         forms.entry((candidate.bottom, &candidate.form)).or_default().push(candidate.y);
         if candidate.title && candidate.size < 1.05 * body {
             titles.entry(candidate.bottom).or_default().push(candidate.y);
         }
         for (roman, ahead) in &candidate.ahead {
-            *numbers.entry((candidate.bottom, *roman, *ahead)).or_default() += 1;
+            numbers.entry((candidate.bottom, *roman, *ahead)).or_default().push(candidate.y);
         }
     }
     let agree = |places: Option<&Vec<f32>>, y: f32, near: f32| {
@@ -70,9 +71,7 @@ pub fn remove(pages: &mut [Vec<Line>], heights: &[f32], outline: &[Entry]) {
     let mut gone: HashSet<(usize, usize)> = candidates
         .iter()
         .filter(|c| {
-            let numbered = |(roman, ahead): &(bool, i64)| {
-                numbers.get(&(c.bottom, *roman, *ahead)).is_some_and(|pages| *pages >= PAGES)
-            };
+            let numbered = |(roman, ahead): &(bool, i64)| agree(numbers.get(&(c.bottom, *roman, *ahead)), c.y, 6.0);
             agree(forms.get(&(c.bottom, c.form.as_str())), c.y, 6.0)
                 || c.ahead.iter().any(numbered)
                 || (c.title && c.size < 1.05 * body && agree(titles.get(&c.bottom), c.y, 1.5))
@@ -277,6 +276,14 @@ mod tests {
             .collect();
         remove(&mut pages, &[800.0; 4], &[]);
         assert!(pages.iter().all(|page| page.len() == 2 && page[1].text == "Body"), "{pages:?}");
+    }
+
+    #[test]
+    fn numbers_at_other_heights_are_not_those_of_pages() {
+        let line = |text: &str, y: f32| vec![Line { text: text.to_owned(), y, ..Line::default() }];
+        let mut pages = vec![line("19 Fuel and oil", 38.0), line("20 Dues and fares", 77.0), line("fog, 21", 67.0)];
+        remove(&mut pages, &[800.0; 3], &[]);
+        assert!(pages.iter().all(|page| page.len() == 1), "{pages:?}");
     }
 
     #[test]
