@@ -101,6 +101,15 @@ fn running_titles_of_short_chapters_and_roman_numbers_go() {
 }
 
 #[test]
+fn hyphens_that_words_have_of_their_own_stay() {
+    let text = read("manual.pdf").text;
+    for said in ["the means are ten-minute means", "the log is kept half-yearly.", "an information on the cooperation"]
+    {
+        assert!(text.contains(said), "{said:?} in {text}");
+    }
+}
+
+#[test]
 fn a_glossary_goes_on_until_the_next_section() {
     let manual = read("manual.pdf");
     for text in ["Bank. A heap of sand", "Cut. A channel", "Index. The list", "Flood. The water", "Neap. A small tide."]
