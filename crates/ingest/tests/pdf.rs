@@ -110,6 +110,42 @@ fn hyphens_that_words_have_of_their_own_stay() {
 }
 
 #[test]
+fn rows_of_narrow_tables_stay_together() {
+    let text = read("manual.pdf").text;
+    for row in [
+        "\nLamp Range by day Range by night Watched by\nMorrow Head seven miles nineteen miles the keeper\n",
+        "\nHathery South two miles seven miles the coast guard\n",
+        "\nup to 10 mm ordinary working of all of the nobody on the ice\n",
+        "\nover 60 mm no locking on notice\n",
+        "\n11 Traffic of the lock by the cabin, always\n67 Doctor, medical advice when asked\n",
+    ] {
+        assert!(text.contains(row), "{row:?} in {text}");
+    }
+}
+
+#[test]
+fn the_columns_of_an_index_are_read_one_after_the_other() {
+    let text = read("manual.pdf").text;
+    let index: Vec<&str> = text[text.rfind("Index").expect("an index")..].lines().filter(|l| !l.is_empty()).collect();
+    let order = [
+        "batteries, 4",
+        "beacons, 5",
+        "birds, 4, 7",
+        "lifting of, 1",
+        "cables, 6",
+        "canoes, 1",
+        "channels, 5",
+        "charts, 2",
+        "currents, 7",
+    ];
+    let places: Vec<usize> = order
+        .iter()
+        .map(|entry| index.iter().position(|line| line == entry).unwrap_or_else(|| panic!("{entry}: {index:?}")))
+        .collect();
+    assert!(places.is_sorted(), "{index:?}");
+}
+
+#[test]
 fn a_glossary_goes_on_until_the_next_section() {
     let manual = read("manual.pdf");
     for text in ["Bank. A heap of sand", "Cut. A channel", "Index. The list", "Flood. The water", "Neap. A small tide."]

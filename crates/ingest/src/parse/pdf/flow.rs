@@ -9,6 +9,7 @@
 
 use super::layout::median;
 use super::words::Line;
+use crate::parse::role::NAVIGATION;
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -60,6 +61,8 @@ pub fn flow(pages: &[Vec<Line>], marks: &[Vec<Mark>]) -> Flow {
                 Some((at, before, _)) if at == page && before.column == line.column => {
                     within(before, line, leading[line.column], mark.role.is_some(), &words)
                 }
+                // Entries of contents or of an index do not go on.
+                Some(_) if mark.role == Some(NAVIGATION) => Joint::Paragraph,
                 Some((_, before, _)) => across(before, line, &words),
             };
             places.push(flow.push(line, joint));
@@ -114,6 +117,9 @@ fn within(before: &Line, line: &Line, leading: f32, listed: bool, words: &Vocabu
     let begins = indent > 0.8 * size && indent < 5.0 * size && before.x0 - before.left < 0.4 * size;
     if !alike || step > 1.35 * leading.max(size) || step < 0.3 * size || is_item(&line.text) {
         return Joint::Paragraph;
+    }
+    if before.row || line.row {
+        return Joint::Break;
     }
     if let Some(joint) = hyphen(before, line, words) {
         return joint;

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  bytes ── bounds ── hayro-syntax (objects, encryption, repair) ── content (operators; font) ──▶ glyphs with places
-//!  glyphs ── words, layout (columns, order of reading) ──▶ lines ── furniture ── outline, roles ── flow ──▶ text
+//!  glyphs ── words, layout (columns: order of reading) ──▶ lines ── furniture ── outline, roles ── flow ──▶ text
 //! ```
 //!
 //! hayro-syntax reads the objects because it opens what writers get wrong, decrypts, and forbids nesting beyond a bound;
@@ -13,6 +13,7 @@
 //! A document of pages without a letter is refused, because nobody could find it and nobody would know.
 
 mod bounds;
+mod columns;
 mod content;
 mod flow;
 mod font;

@@ -177,7 +177,8 @@ fn has_dots(text: &str) -> bool {
     run.map(|c| if c == '…' { 3 } else { 1 }).sum::<usize>() >= 4
 }
 
-fn is_page(word: &str) -> bool {
+/// Whether a word may be the number of a page.
+pub fn is_page(word: &str) -> bool {
     (1..=4).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_digit()) || is_roman(word)
 }
 
