@@ -225,6 +225,9 @@ fn is_table(words: &[&Word], gutters: &[Gutter], size: f32) -> bool {
     if many && others.len() * 4 <= rows.len() {
         return true;
     }
+    if common <= MIN_LINES {
+        return false;
+    }
     let cells: Vec<&Column<'_>> = columns.iter().filter(|column| column.width() >= BULLETS * size).collect();
     let (text, other): (Vec<&Column<'_>>, Vec<&Column<'_>>) =
         cells.iter().partition(|column| column.is_filled(size) && column.is_wrapped(size));

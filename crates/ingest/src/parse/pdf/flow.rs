@@ -118,11 +118,13 @@ fn within(before: &Line, line: &Line, leading: f32, listed: bool, words: &Vocabu
     if !alike || step > 1.35 * leading.max(size) || step < 0.3 * size || is_item(&line.text) {
         return Joint::Paragraph;
     }
-    if before.row || line.row {
-        return Joint::Break;
-    }
-    if let Some(joint) = hyphen(before, line, words) {
+    // The last cell of a row may go on alone.
+    let rows = (before.row, line.row);
+    if let Some(joint) = hyphen(before, line, words).filter(|_| rows != (true, true)) {
         return joint;
+    }
+    if rows != (false, false) {
+        return Joint::Break;
     }
     if begins && ends(&before.text) {
         return Joint::Paragraph;
@@ -302,6 +304,18 @@ mod tests {
             line("x", 0.0, 200.0, 34.0),
         ];
         assert_eq!(text(vec![page]), "roses are red\nviolets are blue\nx\n");
+    }
+
+    #[test]
+    fn rows_of_a_table_are_lines() {
+        let row = |line: Line| Line { row: true, ..line };
+        let page = vec![
+            row(line("x maps to the right mar-", 0.0, 200.0, 10.0)),
+            line("gin of it", 100.0, 150.0, 22.0),
+            row(line("y is a row of full-", 0.0, 200.0, 34.0)),
+            row(line("z is one", 0.0, 200.0, 46.0)),
+        ];
+        assert_eq!(text(vec![page]), "x maps to the right margin of it\ny is a row of full-\nz is one\n");
     }
 
     #[test]
