@@ -97,4 +97,4 @@ pub struct Facts {
 
 /// Version of the parsers and chunkers as a whole. Raise it with every change that alters what a document's chunks are:
 /// the next sync then reads unchanged documents again.
-pub const PARSER_VERSION: &str = "3";
+pub const PARSER_VERSION: &str = "4";

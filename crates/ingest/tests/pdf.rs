@@ -86,6 +86,78 @@ fn a_book_has_pages_paths_roles_and_paragraphs() {
 }
 
 #[test]
+fn running_titles_of_short_chapters_and_roman_numbers_go() {
+    let manual = read("manual.pdf");
+    for said in ["The Manual", "Edition 2", "\nii", " iii", " i\n"] {
+        assert!(!manual.text.contains(said), "{said:?} in {}", manual.text);
+    }
+    // Once as an entry of the contents and once as a heading.
+    for title in ["1 Salt", "2 Ice", "3 Fog", "4 Wind"] {
+        assert_eq!(manual.text.matches(title).count(), 2, "{title} in {}", manual.text);
+    }
+    for name in ["salt", "brine", "ice", "frost", "fog", "mist", "wind", "gales"] {
+        assert!(manual.text.contains(&format!("Whoever reads of {name} here")), "{name}");
+    }
+}
+
+#[test]
+fn hyphens_that_words_have_of_their_own_stay() {
+    let text = read("manual.pdf").text;
+    for said in ["the means are ten-minute means", "the log is kept half-yearly.", "an information on the cooperation"]
+    {
+        assert!(text.contains(said), "{said:?} in {text}");
+    }
+}
+
+#[test]
+fn rows_of_narrow_tables_stay_together() {
+    let text = read("manual.pdf").text;
+    for row in [
+        "\nLamp Range by day Range by night Watched by\nMorrow Head seven miles nineteen miles the keeper\n",
+        "\nHathery South two miles seven miles the coast guard\n",
+        "\nup to 10 mm ordinary working of all of the nobody on the ice\n",
+        "\nover 60 mm no locking on notice\n",
+        "\n11 Traffic of the lock by the cabin, always\n67 Doctor, medical advice when asked\n",
+    ] {
+        assert!(text.contains(row), "{row:?} in {text}");
+    }
+}
+
+#[test]
+fn the_columns_of_an_index_are_read_one_after_the_other() {
+    let text = read("manual.pdf").text;
+    let index: Vec<&str> = text[text.rfind("Index").expect("an index")..].lines().filter(|l| !l.is_empty()).collect();
+    let order = [
+        "batteries, 4",
+        "beacons, 5",
+        "birds, 4, 7",
+        "lifting of, 1",
+        "cables, 6",
+        "canoes, 1",
+        "channels, 5",
+        "charts, 2",
+        "currents, 7",
+    ];
+    let places: Vec<usize> = order
+        .iter()
+        .map(|entry| index.iter().position(|line| line == entry).unwrap_or_else(|| panic!("{entry}: {index:?}")))
+        .collect();
+    assert!(places.is_sorted(), "{index:?}");
+}
+
+#[test]
+fn a_glossary_goes_on_until_the_next_section() {
+    let manual = read("manual.pdf");
+    for text in ["Bank. A heap of sand", "Cut. A channel", "Index. The list", "Flood. The water", "Neap. A small tide."]
+    {
+        assert_eq!(with(&manual, text).facts.role.as_deref(), Some("reference"), "{text}");
+    }
+    for (text, role) in [("Whoever reads of gales", None), ("abandon ship, 5", Some("navigation"))] {
+        assert_eq!(with(&manual, text).facts.role.as_deref(), role, "{text}");
+    }
+}
+
+#[test]
 fn headings_are_there_for_who_chunks_by_headings() {
     let options = SourceOptions { chunking: Chunking::Heading, ..options(None) };
     let book = parse(&fixture("book.pdf"), &options).expect("a document");
@@ -265,7 +337,7 @@ fn a_long_title_is_cut() {
 
 #[test]
 fn every_document_is_tiled() {
-    for name in ["book.pdf", "columns.pdf", "fonts.pdf", "turned.pdf", "loops.pdf"] {
+    for name in ["book.pdf", "columns.pdf", "manual.pdf", "fonts.pdf", "turned.pdf", "loops.pdf"] {
         for chunking in [Chunking::Structure, Chunking::Heading, Chunking::Recursive] {
             for counter in counters(254) {
                 let options = SourceOptions { chunking, chunk_tokens: 40, ..options(None) };

@@ -9,6 +9,7 @@
 
 use super::layout::median;
 use super::words::Line;
+use crate::parse::role::NAVIGATION;
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -60,6 +61,8 @@ pub fn flow(pages: &[Vec<Line>], marks: &[Vec<Mark>]) -> Flow {
                 Some((at, before, _)) if at == page && before.column == line.column => {
                     within(before, line, leading[line.column], mark.role.is_some(), &words)
                 }
+                // Entries of contents or of an index do not go on.
+                Some(_) if mark.role == Some(NAVIGATION) => Joint::Paragraph,
                 Some((_, before, _)) => across(before, line, &words),
             };
             places.push(flow.push(line, joint));
@@ -115,8 +118,13 @@ fn within(before: &Line, line: &Line, leading: f32, listed: bool, words: &Vocabu
     if !alike || step > 1.35 * leading.max(size) || step < 0.3 * size || is_item(&line.text) {
         return Joint::Paragraph;
     }
-    if let Some(joint) = hyphen(before, line, words) {
+    // The last cell of a row may go on alone.
+    let rows = (before.row, line.row);
+    if let Some(joint) = hyphen(before, line, words).filter(|_| rows != (true, true)) {
         return joint;
+    }
+    if rows != (false, false) {
+        return Joint::Break;
     }
     if begins && ends(&before.text) {
         return Joint::Paragraph;
@@ -158,7 +166,8 @@ fn hyphen(before: &Line, line: &Line, words: &Vocabulary) -> Option<Joint> {
     }
     let rest: String = line.text.chars().take_while(|c| c.is_alphabetic()).collect();
     let soft = text.ends_with('\u{AD}');
-    let keeps = !soft && words.has(&format!("{head}-{rest}")) && !words.has(&format!("{head}{rest}"));
+    let own = || words.has(&format!("{head}-{rest}")) || words.beside(&head, &rest);
+    let keeps = !soft && !words.has(&format!("{head}{rest}")) && own();
     Some(if keeps { Joint::Nothing } else { Joint::Hyphen })
 }
 
@@ -169,18 +178,47 @@ fn tail(text: &str) -> String {
     text[start..].to_owned()
 }
 
-/// Words of the document, those with a hyphen too: what a hyphen at the end of a line is decided by.
-struct Vocabulary(HashSet<String>);
+/// Words of the document, those with a hyphen too, and pairs of words: what a hyphen at the end of a line is decided by. That
+/// both halves are words tells nothing (`hand-brake`); that they stand beside each other elsewhere does (`ten minutes`).
+struct Vocabulary {
+    words: HashSet<String>,
+    /// Pairs that stand beside each other, of those only that a hyphen at the end of a line is between.
+    pairs: HashSet<(String, String)>,
+}
+
+/// Letters of a half that is more likely a word than a syllable.
+const HALF: usize = 3;
 
 impl Vocabulary {
     fn new(pages: &[Vec<Line>]) -> Self {
         let in_word = |c: char| c.is_alphabetic() || c == '-';
         let words = pages.iter().flatten().flat_map(|line| line.text.split(|c| !in_word(c)));
-        Self(words.filter(|word| word.len() > 2 && !word.ends_with('-')).map(str::to_lowercase).collect())
+        let words = words.filter(|word| word.len() > 2 && !word.ends_with('-')).map(str::to_lowercase).collect();
+        let heads = pages.iter().flatten().filter_map(|line| line.text.trim_end().strip_suffix(['-', '‐']));
+        let heads: HashSet<String> = heads.map(|text| tail(text).to_lowercase()).collect();
+        let mut pairs = HashSet::new();
+        for line in pages.iter().flatten() {
+            for (a, b) in line.text.split(' ').zip(line.text.split(' ').skip(1)) {
+                let a = a.to_lowercase();
+                if heads.contains(&a) {
+                    pairs.insert((
+                        a,
+                        b.chars().take_while(|c| c.is_alphabetic()).flat_map(char::to_lowercase).collect(),
+                    ));
+                }
+            }
+        }
+        Self { words, pairs }
     }
 
     fn has(&self, word: &str) -> bool {
-        self.0.contains(&word.to_lowercase())
+        self.words.contains(&word.to_lowercase())
+    }
+
+    /// Whether two words stand beside each other, the second one perhaps in the plural.
+    fn beside(&self, a: &str, b: &str) -> bool {
+        let pair = |b: &str| self.pairs.contains(&(a.to_lowercase(), b.to_lowercase()));
+        a.chars().count() >= HALF && b.chars().count() >= HALF && (pair(b) || pair(&format!("{b}s")))
     }
 }
 
@@ -269,6 +307,18 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_a_table_are_lines() {
+        let row = |line: Line| Line { row: true, ..line };
+        let page = vec![
+            row(line("x maps to the right mar-", 0.0, 200.0, 10.0)),
+            line("gin of it", 100.0, 150.0, 22.0),
+            row(line("y is a row of full-", 0.0, 200.0, 34.0)),
+            row(line("z is one", 0.0, 200.0, 46.0)),
+        ];
+        assert_eq!(text(vec![page]), "x maps to the right margin of it\ny is a row of full-\nz is one\n");
+    }
+
+    #[test]
     fn hyphens_of_a_break_go_and_those_of_a_word_stay() {
         let page = vec![
             line("the well-known and the infor-", 0.0, 200.0, 10.0),
@@ -277,6 +327,31 @@ mod tests {
             line("ware", 0.0, 30.0, 46.0),
         ];
         assert_eq!(text(vec![page]), "the well-known and the information of well-known software\n");
+    }
+
+    #[test]
+    fn a_hyphen_stays_between_words_that_stand_beside_each_other_elsewhere() {
+        let joined = |elsewhere: &str, head: &str, rest: &str| {
+            text(vec![vec![
+                line(elsewhere, 0.0, 199.0, 10.0),
+                line(head, 0.0, 199.0, 22.0),
+                line(rest, 0.0, 199.0, 34.0),
+            ]])
+        };
+        assert_eq!(
+            joined("Within ten minutes it is known, and", "winds are ten-", "minute means"),
+            "Within ten minutes it is known, and winds are ten-minute means\n"
+        );
+        // Halves that are words are not enough, nor a pair of which one is a syllable, nor what punctuation parts.
+        for (elsewhere, head, rest, word) in [
+            ("out of hand, a brake and", "the hand-", "brake is on", "handbrake"),
+            ("so to day and night", "they go to-", "day", "today"),
+            ("the under, graduate of", "an under-", "graduate", "undergraduate"),
+            ("without any body; anybody and", "here is any-", "body", "anybody"),
+        ] {
+            let text = joined(elsewhere, head, rest);
+            assert!(text.trim_end().split(' ').rev().take(3).any(|last| last == word), "{text}");
+        }
     }
 
     #[test]

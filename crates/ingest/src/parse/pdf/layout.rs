@@ -3,10 +3,10 @@
 //! Layout: the order in which the lines of a page are read.
 //!
 //! A page is cut where white space runs through it: across into strips, and strips that share a gutter are columns, which
-//! are read one after the other and may have columns themselves. White space of a table runs down as well, but its
-//! columns are not filled by text as those of prose are; its rows stay together. What is turned (a note along the
-//! margin) is read after what is not.
+//! are read one after the other and may have columns themselves. White space of a table runs down as well; its rows stay
+//! together (see `columns`). What is turned (a note along the margin) is read after what is not.
 
+use super::columns::{Found, Gutter, find, side};
 use super::content::PageText;
 use super::words::{ASCENT, DESCENT, Line, Word, direction, line, rows, words};
 use std::collections::VecDeque;
@@ -14,22 +14,8 @@ use std::collections::VecDeque;
 /// Columns within columns.
 const MAX_DEPTH: usize = 4;
 
-/// Width of a gutter, as a part of the size of the text beside it.
-const GUTTER: f32 = 0.7;
-
-/// Width of a column of prose in sizes of its text, and how much of it its lines fill on average.
-const MIN_COLUMN: f32 = 8.0;
-const MIN_FILL: f32 = 0.45;
-
-/// Lines that one of the columns has at least.
-const MIN_LINES: usize = 4;
-
-/// Gutters of a page of prose, and words of a page on which columns are looked for. A newspaper has fewer of both.
-const MAX_GUTTERS: usize = 8;
+/// Words of a page on which columns are looked for. A newspaper has fewer.
 const MAX_WORDS: usize = 20_000;
-
-/// Strips among which a gutter is looked for: more than any page has, and few enough to look at each again.
-const MAX_STRIPS: usize = 300;
 
 /// The lines of a page in the order of reading.
 pub fn lines(page: &PageText) -> Vec<Line> {
@@ -49,32 +35,55 @@ pub fn lines(page: &PageText) -> Vec<Line> {
     lines
 }
 
+/// A table among the words of a column: where it begins and ends, and its gutters.
+type Table = (f32, f32, Vec<Gutter>);
+
 /// Appends the lines of some words.
 fn read(words: Vec<Word>, depth: usize, into: &mut Vec<Line>) {
     let mut strips = strips(words);
     let size = median(strips.iter().flatten().map(|word| word.size));
-    let mut plain = Vec::new();
+    let (mut plain, mut tables) = (Vec::new(), Vec::<Table>::new());
     while !strips.is_empty() {
-        let found = if depth < MAX_DEPTH { columns(&strips, size) } else { None };
-        let Some((count, gutters)) = found else {
-            plain.extend(strips.pop_front().into_iter().flatten());
-            continue;
+        let found = if depth < MAX_DEPTH { find(strips.make_contiguous(), size) } else { Found::Nothing };
+        let (count, gutters) = match found {
+            Found::Columns(count, gutters) => (count, gutters),
+            Found::Table(count, gutters) => {
+                let words: Vec<Word> = strips.drain(..count).flatten().collect();
+                let top = words.iter().map(|word| word.y).fold(f32::INFINITY, f32::min);
+                let bottom = words.iter().map(|word| word.y).fold(f32::NEG_INFINITY, f32::max);
+                tables.push((top, bottom, gutters));
+                plain.extend(words);
+                continue;
+            }
+            Found::Nothing => {
+                plain.extend(strips.pop_front().into_iter().flatten());
+                continue;
+            }
         };
-        column(std::mem::take(&mut plain), into);
+        column(std::mem::take(&mut plain), &std::mem::take(&mut tables), into);
         let mut sides: Vec<Vec<Word>> = vec![Vec::new(); gutters.len() + 1];
         for word in strips.drain(..count).flatten() {
             sides[side(&gutters, &word)].push(word);
         }
         sides.into_iter().for_each(|words| read(words, depth + 1, into));
     }
-    column(plain, into);
+    column(plain, &tables, into);
 }
 
-/// Appends the lines of one column.
-fn column(words: Vec<Word>, into: &mut Vec<Line>) {
+/// Appends the lines of one column, in which there may be tables.
+fn column(words: Vec<Word>, tables: &[Table], into: &mut Vec<Line>) {
     let number = into.last().map_or(0, |line| line.column + 1);
     let first = into.len();
-    into.extend(rows(words).into_iter().filter_map(line).map(|line| Line { column: number, ..line }));
+    let is_row = |words: &[Word]| {
+        let y = words.first().map_or(0.0, |word| word.y);
+        let table = tables.iter().find(|(top, bottom, _)| *top <= y && y <= *bottom);
+        table.is_some_and(|(_, _, gutters)| words.iter().any(|word| side(gutters, word) != side(gutters, &words[0])))
+    };
+    let lines = rows(words).into_iter().filter_map(|words| {
+        let row = is_row(&words);
+        line(words).map(|line| Line { column: number, row, ..line })
+    });
+    into.extend(lines);
     let left = into[first..].iter().map(|line| line.x0).fold(f32::INFINITY, f32::min);
     let right = into[first..].iter().map(|line| line.x1).fold(f32::NEG_INFINITY, f32::max);
     into[first..].iter_mut().for_each(|line| (line.left, line.right) = (left, right));
@@ -95,94 +104,6 @@ fn strips(mut words: Vec<Word>) -> VecDeque<Vec<Word>> {
         bottom = bottom.max(ends);
     }
     strips
-}
-
-/// How many of the first strips are columns of prose, and the gutters between them.
-fn columns(strips: &VecDeque<Vec<Word>>, size: f32) -> Option<(usize, Vec<(f32, f32)>)> {
-    let mut free = vec![(f32::NEG_INFINITY, f32::INFINITY)];
-    let mut shared = None;
-    for (index, strip) in strips.iter().take(MAX_STRIPS).enumerate() {
-        free = meet(&free, &gaps(strip), GUTTER * size);
-        let between: Vec<(f32, f32)> =
-            free.iter().filter(|(from, to)| from.is_finite() && to.is_finite()).copied().collect();
-        if !between.is_empty() {
-            shared = Some((index + 1, between));
-        } else if shared.is_some() || index >= MIN_LINES {
-            break;
-        }
-    }
-    let (count, mut gutters) = shared?;
-    gutters.sort_by(|a, b| (b.1 - b.0).total_cmp(&(a.1 - a.0)));
-    gutters.truncate(MAX_GUTTERS);
-    gutters.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let words: Vec<&Word> = strips.iter().take(count).flatten().collect();
-    while !gutters.is_empty() {
-        let Some(bad) = not_prose(&words, &gutters, size) else {
-            return Some((count, gutters));
-        };
-        // The gutter beside it that is narrower is none.
-        let width = |at: usize| gutters.get(at).map_or(f32::INFINITY, |(from, to)| to - from);
-        let before = bad.checked_sub(1).map_or(f32::INFINITY, width);
-        gutters.remove(if before <= width(bad) { bad - 1 } else { bad });
-    }
-    None
-}
-
-/// The first column that is not one of prose.
-fn not_prose(words: &[&Word], gutters: &[(f32, f32)], size: f32) -> Option<usize> {
-    let mut most = 0;
-    let mut bad = None;
-    for number in 0..=gutters.len() {
-        let inside: Vec<&&Word> = words.iter().filter(|word| side(gutters, word) == number).collect();
-        let left = inside.iter().map(|word| word.x0).fold(f32::INFINITY, f32::min);
-        let right = inside.iter().map(|word| word.x1).fold(f32::NEG_INFINITY, f32::max);
-        let mut lines: Vec<f32> = inside.iter().map(|word| word.y).collect();
-        lines.sort_by(f32::total_cmp);
-        let lines = 1 + lines.windows(2).filter(|pair| pair[1] - pair[0] > 0.5 * size).count();
-        most = most.max(lines);
-        let filled: f32 = inside.iter().map(|word| word.x1 - word.x0).sum();
-        let width = right - left;
-        if inside.is_empty() || width < MIN_COLUMN * size || filled < MIN_FILL * width * lines as f32 {
-            bad = bad.or(Some(number));
-        }
-    }
-    if most < MIN_LINES { bad.or(Some(0)) } else { bad }
-}
-
-/// The number of the column of a word.
-fn side(gutters: &[(f32, f32)], word: &Word) -> usize {
-    let middle = (word.x0 + word.x1) / 2.0;
-    gutters.iter().take_while(|(from, _)| middle > *from).count()
-}
-
-/// The ranges that no word of a strip is in.
-fn gaps(strip: &[Word]) -> Vec<(f32, f32)> {
-    let mut ends: Vec<(f32, f32)> = strip.iter().map(|word| (word.x0, word.x1)).collect();
-    ends.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut gaps = Vec::new();
-    let mut at = f32::NEG_INFINITY;
-    for (from, to) in ends {
-        if from > at {
-            gaps.push((at, from));
-        }
-        at = at.max(to);
-    }
-    gaps.push((at, f32::INFINITY));
-    gaps
-}
-
-/// What two lists of ranges share, as far as it is wide enough.
-fn meet(a: &[(f32, f32)], b: &[(f32, f32)], width: f32) -> Vec<(f32, f32)> {
-    let (mut i, mut j) = (0, 0);
-    let mut shared = Vec::new();
-    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
-        let both = (x.0.max(y.0), x.1.min(y.1));
-        if both.1 - both.0 >= width {
-            shared.push(both);
-        }
-        if x.1 < y.1 { i += 1 } else { j += 1 }
-    }
-    shared
 }
 
 /// The middle value; 1 when there is none.
@@ -231,5 +152,88 @@ mod tests {
         let table =
             |line: usize| row(12.0 * line as f32, &[(50.0, 80.0, "a"), (150.0, 160.0, "1"), (250.0, 260.0, "2")]);
         assert_eq!(texts((0..5).flat_map(table).collect()), ["a 1 2"; 5]);
+    }
+
+    /// Words of six points a letter.
+    fn cell(x: f32, y: f32, text: &str) -> Vec<Word> {
+        let mut at = x;
+        let word = |text: &str| {
+            let x0 = at;
+            at = x0 + 6.0 * (text.len() + 1) as f32;
+            Word { x0, x1: at - 6.0, y, size: 10.0, text: text.into(), space: true }
+        };
+        text.split(' ').map(word).collect()
+    }
+
+    /// Lines of columns that begin at these places; a step to the next line goes before each.
+    fn grid(places: &[f32], lines: &[(f32, &[&str])]) -> Vec<Word> {
+        let mut y = 0.0;
+        let mut words = Vec::new();
+        for (step, cells) in lines {
+            y += step;
+            let cells = places.iter().zip(*cells).filter(|(_, cell)| !cell.is_empty());
+            words.extend(cells.flat_map(|(x, text)| cell(*x, y, text)));
+        }
+        words
+    }
+
+    #[test]
+    fn filled_cells_stay_in_their_rows() {
+        let rows: &[(f32, &[&str])] = &[
+            (12.0, &["Table 1: Limits at the lock"]),
+            (14.0, &["Level of the sea", "Gauge at lock", "What is to be done"]),
+            (12.0, &["Lowest limit", "0.40", "no deep vessel"]),
+            (12.0, &["Working limit", "6.70", "no locking above"]),
+            (12.0, &["Closing level", "6.55 and rising", "flood pair is shut"]),
+            (12.0, &["Sandbag level", "7.10", "boards on the coping"]),
+        ];
+        let expected: Vec<String> = rows.iter().map(|(_, cells)| cells.join(" ")).collect();
+        assert_eq!(texts(grid(&[50.0, 160.0, 270.0], rows)), expected);
+    }
+
+    #[test]
+    fn rows_whose_cells_are_full_are_told_by_the_space_between_them() {
+        let rows: &[(f32, &[&str])] = &[
+            (12.0, &["ice is up to ten mm", "ordinary working of"]),
+            (10.0, &["and no thicker here", "all gates as before"]),
+            (16.0, &["ice up to twenty mm", "broken by launch on"]),
+            (10.0, &["", "each of the days now"]),
+            (16.0, &["thicker ice than this", "no locking whatever"]),
+            (10.0, &["as far as it is known", ""]),
+            (16.0, &["thickness not known", "no locking until it is"]),
+        ];
+        let expected: Vec<String> = rows.iter().map(|(_, cells)| cells.join(" ").trim().to_owned()).collect();
+        assert_eq!(texts(grid(&[50.0, 200.0], rows)), expected);
+    }
+
+    #[test]
+    fn columns_of_prose_on_common_base_lines_are_not_a_table() {
+        let rows: &[(f32, &[&str])] = &[
+            (12.0, &["the left column begins", "the right one begins"]),
+            (12.0, &["and goes on and on to", "and goes on until this"]),
+            (12.0, &["an end that is here.", "end that comes late."]),
+            (18.0, &["Another paragraph has", "And more is said here"]),
+            (12.0, &["begun on the left side", "of the right side, too"]),
+        ];
+        let expected: Vec<&str> = rows.iter().map(|row| row.1[0]).chain(rows.iter().map(|row| row.1[1])).collect();
+        assert_eq!(texts(grid(&[50.0, 200.0], rows)), expected);
+    }
+
+    #[test]
+    fn columns_of_an_index_are_read_one_after_the_other() {
+        let rows: &[(f32, &[&str])] = &[
+            (12.0, &["A", "beds, 3"]),
+            (12.0, &["ale, 1", "bells, meeting of the, 7, 9"]),
+            (12.0, &["anchors, lost, 4", "bins, 2"]),
+            (12.0, &["axis, 12", "boats, 11"]),
+            (12.0, &["bank, 1, 7", "bows, 4"]),
+        ];
+        let mut lines: Vec<&str> = rows.iter().map(|row| row.1[0]).collect();
+        lines.extend(rows.iter().map(|row| row.1[1]));
+        assert_eq!(texts(grid(&[50.0, 220.0], rows)), lines);
+        // Numbers at the end of cells make no index of them if they do not go on from one column to the next.
+        let mirrored: Vec<[&str; 2]> = rows.iter().map(|row| [row.1[1], row.1[0]]).collect();
+        let mirrored: Vec<(f32, &[&str])> = mirrored.iter().map(|cells| (12.0, cells.as_slice())).collect();
+        assert_eq!(texts(grid(&[50.0, 250.0], &mirrored))[2], "bins, 2 anchors, lost, 4");
     }
 }

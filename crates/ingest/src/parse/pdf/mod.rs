@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  bytes ── bounds ── hayro-syntax (objects, encryption, repair) ── content (operators; font) ──▶ glyphs with places
-//!  glyphs ── words, layout (columns, order of reading) ──▶ lines ── furniture ── outline, roles ── flow ──▶ text
+//!  glyphs ── words, layout (columns: order of reading) ──▶ lines ── furniture ── outline, roles ── flow ──▶ text
 //! ```
 //!
 //! hayro-syntax reads the objects because it opens what writers get wrong, decrypts, and forbids nesting beyond a bound;
@@ -13,6 +13,7 @@
 //! A document of pages without a letter is refused, because nobody could find it and nobody would know.
 
 mod bounds;
+mod columns;
 mod content;
 mod flow;
 mod font;
@@ -87,13 +88,13 @@ fn read(bytes: &[u8], options: &SourceOptions) -> Result<Parsed> {
     let catalog = pdf.xref().get::<Dict<'_>>(pdf.xref().root_id());
     let said = info::read(&pdf, catalog.as_ref(), &mut budget)?;
     let (mut pages, heights) = lines(&pdf, &mut budget)?;
-    furniture::remove(&mut pages, &heights);
     let numbers: HashMap<ObjectIdentifier, usize> =
         pdf.pages().iter().enumerate().filter_map(|(at, page)| Some((page.raw().obj_id()?, at))).collect();
     let entries = catalog.as_ref().map(|catalog| outline::entries(pdf.xref(), catalog, &numbers)).unwrap_or_default();
+    furniture::remove(&mut pages, &heights, &entries);
     let first = entries.first().map(|entry| entry.title.clone());
     let sections = outline::sections(entries, &pages);
-    let roles = roles::mark(&pages);
+    let roles = roles::mark(&pages, &sections);
     let marks = parts::marks(&sections, &roles);
     let flow = flow::flow(&pages, &marks);
     let mut structure = parts::structure(&flow, &sections, &marks);

@@ -201,7 +201,8 @@ fn is_title(title: &str, line: &str) -> bool {
     !title.is_empty() && (numbered(line, title) || numbered(title, line))
 }
 
-fn letters(text: &str) -> String {
+/// What titles are compared by.
+pub fn letters(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 

@@ -6,8 +6,14 @@
 //! there to look things up (`reference`). They are recognised by their titles and by what lines look like: one of both is not
 //! enough for contents and index, unless the lines have dots up to their numbers. Judged line by line, because a
 //! table of contents often begins below the title of the paper and ends above its first section.
+//!
+//! Terms look like nothing, so a glossary goes on over pages until something else begins: the next section of the outline at
+//! its level or above it, contents or an index, or a line as large as its title. Where it has neither a section nor a title that
+//! is larger than the text, nothing would show its end, and it is the page that it begins on.
 
 use super::furniture::is_roman;
+use super::layout::median;
+use super::outline::Section;
 use super::words::Line;
 use crate::parse::role::{METADATA, NAVIGATION, REFERENCE};
 
@@ -49,8 +55,8 @@ const ENTRIES: usize = 3;
 const RIGHTS_PAGES: usize = 6;
 const RIGHTS_WORDS: usize = 500;
 
-/// The role of each line of each page.
-pub fn mark(pages: &[Vec<Line>]) -> Vec<Vec<Option<&'static str>>> {
+/// The role of each line of each page, beneath the sections of the outline.
+pub fn mark(pages: &[Vec<Line>], sections: &[Section]) -> Vec<Vec<Option<&'static str>>> {
     let mut roles: Vec<Vec<Option<&'static str>>> = pages.iter().map(|lines| vec![None; lines.len()]).collect();
     let all: Vec<(usize, usize)> =
         pages.iter().enumerate().flat_map(|(page, lines)| (0..lines.len()).map(move |line| (page, line))).collect();
@@ -58,26 +64,16 @@ pub fn mark(pages: &[Vec<Line>]) -> Vec<Vec<Option<&'static str>>> {
     let mut set = |from: usize, to: usize, role| all[from..to].iter().for_each(|(p, l)| roles[*p][*l] = Some(role));
     let mut at = 0;
     while at < all.len() {
-        let title = title(text(at));
-        let is = |names: &[&str]| names.contains(&title.as_str());
-        let (from, end) = if is(CONTENTS) {
-            (at + 1, entries(at + 1, &all, |at| is_entry(text(at))))
-        } else if is(INDEX) {
-            (at + 1, entries(at + 1, &all, |at| is_term(text(at))))
-        } else if has_dots(text(at)) {
-            (at, entries(at, &all, |at| has_dots(text(at))))
-        } else {
-            (at, at)
-        };
+        let (from, end) = navigation(at, &all, &text);
         if end > from {
             set(at, end, NAVIGATION);
             at = end;
             continue;
         }
-        if is(GLOSSARY) {
-            let end = all[at..].iter().take_while(|(page, _)| *page == all[at].0).count();
-            set(at, at + end, REFERENCE);
-            at += end;
+        if GLOSSARY.contains(&title(text(at)).as_str()) {
+            let end = glossary(at, &all, pages, sections, &text);
+            set(at, end, REFERENCE);
+            at = end;
             continue;
         }
         at += 1;
@@ -90,6 +86,46 @@ pub fn mark(pages: &[Vec<Line>]) -> Vec<Vec<Option<&'static str>>> {
         }
     }
     roles
+}
+
+/// Where the entries of contents or of an index begin whose first line this is, and where they end; nowhere if it is none.
+fn navigation<'t>(at: usize, all: &[(usize, usize)], text: &impl Fn(usize) -> &'t str) -> (usize, usize) {
+    let title = title(text(at));
+    let is = |names: &[&str]| names.contains(&title.as_str());
+    if is(CONTENTS) {
+        (at + 1, entries(at + 1, all, |at| is_entry(text(at))))
+    } else if is(INDEX) {
+        (at + 1, entries(at + 1, all, |at| is_term(text(at))))
+    } else if has_dots(text(at)) {
+        (at, entries(at, all, |at| has_dots(text(at))))
+    } else {
+        (at, at)
+    }
+}
+
+/// The end of the glossary whose title this is.
+fn glossary<'t>(
+    at: usize,
+    all: &[(usize, usize)],
+    pages: &[Vec<Line>],
+    sections: &[Section],
+    text: &impl Fn(usize) -> &'t str,
+) -> usize {
+    let own = sections.iter().position(|section| {
+        let lines = section.line..section.line + section.lines.max(1);
+        section.page == all[at].0 && lines.contains(&all[at].1) && title(&section.title) == title(text(at))
+    });
+    let next = own.and_then(|own| sections[own + 1..].iter().find(|section| section.level <= sections[own].level));
+    let next = next.map_or((pages.len(), 0), |section| (section.page, section.line));
+    let size = |at: usize| pages[all[at].0][all[at].1].size;
+    let large = size(at) > 1.1 * median(pages.iter().flatten().map(|line| line.size));
+    let ends = |line: usize| {
+        let other_page = all[line].0 > all[at].0;
+        let (from, end) = navigation(line, all, text);
+        let heading = large && own.is_none() && size(line) > 0.97 * size(at);
+        all[line] >= next || (own.is_none() && !large && other_page) || heading || end > from
+    };
+    (at + 1..all.len()).find(|line| ends(*line)).unwrap_or(all.len())
 }
 
 /// The end of a run of entries; where it begins if there are too few. It goes on on another page only if that begins with
@@ -141,7 +177,8 @@ fn has_dots(text: &str) -> bool {
     run.map(|c| if c == '…' { 3 } else { 1 }).sum::<usize>() >= 4
 }
 
-fn is_page(word: &str) -> bool {
+/// Whether a word may be the number of a page.
+pub fn is_page(word: &str) -> bool {
     (1..=4).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_digit()) || is_roman(word)
 }
 
@@ -166,7 +203,7 @@ mod tests {
 
     fn roles(pages: &[&[&str]]) -> Vec<Vec<Option<&'static str>>> {
         let line = |text: &&str| Line { text: (*text).to_owned(), ..Line::default() };
-        mark(&pages.iter().map(|lines| lines.iter().map(line).collect()).collect::<Vec<_>>())
+        mark(&pages.iter().map(|lines| lines.iter().map(line).collect()).collect::<Vec<_>>(), &[])
     }
 
     #[test]
@@ -195,5 +232,32 @@ mod tests {
         assert_eq!(said[1], [None]);
         assert_eq!(said[2], [Some(REFERENCE); 2]);
         assert_eq!(said[3], [Some(NAVIGATION); 4]);
+    }
+
+    #[test]
+    fn a_glossary_goes_on_until_something_else_begins() {
+        let line = |text: &str, size: f32| Line { text: text.to_owned(), size, ..Line::default() };
+        let pages = |title: f32| {
+            vec![
+                vec![line("Glossary", title), line("Bank. Sand.", 10.0)],
+                vec![line("C", 12.0), line("Cut. A channel.", 10.0)],
+                vec![line("Index", 10.0), line("The list at the end.", 10.0)],
+                vec![line("Ebb. Water.", 10.0), line("Sources", title), line("A book.", 10.0)],
+            ]
+        };
+        let counts = |pages: &[Vec<Line>], sections: &[Section]| {
+            let roles = mark(pages, sections);
+            roles.iter().map(|page| page.iter().filter(|role| **role == Some(REFERENCE)).count()).collect::<Vec<_>>()
+        };
+        let section = |title: &str, level, page, line| Section { level, title: title.to_owned(), page, line, lines: 1 };
+        let sections = [section("Glossary", 2, 0, 0), section("C", 3, 1, 0), section("Sources", 2, 3, 1)];
+        assert_eq!(counts(&pages(10.0), &sections), [2, 2, 2, 1]);
+        assert_eq!(counts(&pages(16.0), &sections), [2, 2, 2, 1]);
+        // Without an outline the size of the title tells; without both nothing does.
+        assert_eq!(counts(&pages(16.0), &[]), [2, 2, 2, 1]);
+        assert_eq!(counts(&pages(10.0), &[]), [2, 0, 0, 0]);
+        let mut indexed = pages(16.0);
+        indexed[2] = ["Index", "A", "axis, 9", "B", "bank, 3"].map(|text| line(text, 10.0)).to_vec();
+        assert_eq!(counts(&indexed, &sections), [2, 2, 0, 0]);
     }
 }

@@ -55,6 +55,8 @@ pub struct Line {
     pub left: f32,
     /// Right end of the column.
     pub right: f32,
+    /// Whether it is a row of a table that has several cells.
+    pub row: bool,
     /// Whether it runs in another direction than most of its page.
     pub turned: bool,
 }
