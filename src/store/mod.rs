@@ -17,6 +17,7 @@ pub mod profile;
 pub mod question;
 pub mod run;
 pub mod source;
+pub mod statistics;
 pub mod sync;
 
 use rag_core::error::nearest;

@@ -17,6 +17,7 @@ use crate::store::collection::{self, Collection};
 use crate::store::embedding::{self, Unembedded};
 use crate::store::job::{Job, Work};
 use crate::store::source::{self, Source};
+use crate::store::statistics;
 use crate::store::sync as runs;
 use rag_core::provenance::ContentHash;
 use rag_core::source::{SourceKind, SourceOptions};
@@ -123,6 +124,7 @@ impl Attempt {
             }
             // A chunk that changed while its vector was made is still without one.
             if after == 0 || !embedding::any_missing(source.id)? {
+                statistics::renew()?;
                 return Ok(Step::Done);
             }
             self.state = State::Find { done, after: 0 };

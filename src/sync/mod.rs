@@ -18,7 +18,7 @@ use crate::store::collection::{self, Collection};
 use crate::store::job::{self as queue, Work};
 use crate::store::source::{self, Source};
 use crate::store::sync::{self as runs, Run};
-use crate::store::{document, embedding};
+use crate::store::{document, embedding, statistics};
 use rag_core::document::PARSER_VERSION;
 use rag_core::error::Kind;
 use rag_core::provenance::ContentHash;
@@ -169,6 +169,7 @@ pub fn batch(run_id: i64, embed: bool, allowed: Allowed, waits: Waits) -> Result
 fn finish(run: Run, source: &Source) -> Result<()> {
     let feed = source.kind.parse::<SourceKind>().is_ok_and(|kind| is_feed(kind, &source.location));
     let counts = runs::finish(run, feed.then_some(source.location.as_str()))?;
+    statistics::renew()?;
     error::notice(format!(
         "sync of \"{}\": {} new, {} modified, {} unchanged, {} deleted, {} failed",
         source.name, counts.new, counts.modified, counts.unchanged, counts.deleted, counts.failed

@@ -88,6 +88,8 @@ pub fn run(connect: &dyn Fn() -> Result<Client>, request: &Experiments) -> Resul
     };
     if let Some(path) = &request.out {
         output::write(path, &format!("{measured:#}\n"))?;
+        // There is none when nothing was measured.
+        let _ = std::fs::remove_file(path.with_extension("partial.json"));
     }
     let tables = tables::all(&measured);
     for path in &request.page {
@@ -113,7 +115,19 @@ fn measured(client: &mut Client, request: &Experiments) -> Result<Value> {
         false => request.only.iter().any(|only| only == name),
     };
     let started = Instant::now();
+    let environment: serde_json::Map<String, Value> =
+        db::environment(client)?.into_iter().map(|(name, value)| (name, json!(value))).collect();
+    let all = |sets: &[Value]| {
+        let seconds = started.elapsed().as_secs_f64().round();
+        json!({"environment": environment, "seconds": seconds, "sets": sets})
+    };
     let mut sets = Vec::new();
+    // What was measured is not lost by what fails later.
+    let mut keep = |set: Value| -> Result<()> {
+        sets.push(set);
+        let path = request.out.as_ref().map(|path| path.with_extension("partial.json"));
+        path.map_or(Ok(()), |path| output::write(&path, &format!("{:#}\n", all(&sets))))
+    };
     if let Some(data) = &request.data {
         let baselines = Baselines::read(&data.join("BASELINES.md"))?;
         for (name, bm25, rrf) in OPEN.into_iter().filter(|(name, ..)| wanted(name)) {
@@ -130,7 +144,7 @@ fn measured(client: &mut Client, request: &Experiments) -> Result<Value> {
                 {"mode": "bm25", "system": bm25, "value": value(bm25)?, "tolerance": TOLERANCE.1, "may_be_better": true},
                 {"mode": "hybrid", "system": rrf, "value": value(rrf)?, "tolerance": TOLERANCE.1, "may_be_better": true},
             ]);
-            sets.push(set);
+            keep(set)?;
         }
     }
     for name in OWN.into_iter().filter(|name| wanted(name)) {
@@ -142,12 +156,9 @@ fn measured(client: &mut Client, request: &Experiments) -> Result<Value> {
         let mut set = measure::set(client, name, request.quick)?;
         set["import_seconds"] = json!(took);
         set["open"] = json!(false);
-        sets.push(set);
+        keep(set)?;
     }
-    let environment: serde_json::Map<String, Value> =
-        db::environment(client)?.into_iter().map(|(name, value)| (name, json!(value))).collect();
-    let seconds = started.elapsed().as_secs_f64().round();
-    Ok(json!({"environment": environment, "seconds": seconds, "sets": sets}))
+    Ok(all(&sets))
 }
 
 /// A judged collection as source, collection and question set of its name, by the model of the baselines.
