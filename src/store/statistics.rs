@@ -8,20 +8,21 @@
 use crate::spi;
 use rag_core::Result;
 
-/// Rows written since the last time from which statistics are outdated, besides a share of the table (that of autovacuum, but
-/// more rows: a sync of a few documents should not read samples of three tables).
-const ROWS: i64 = 1000;
-const SHARE: f64 = 0.1;
+/// How much a table must have grown since the last time: to so many times its pages, and so many more. The planner knows by itself
+/// how many pages there are, so the little growth of an old table changes nothing; and the counters of written rows, which
+/// autovacuum goes by, are not told before the end of a `CALL`.
+const TIMES: f64 = 1.5;
+const PAGES: i64 = 32;
 
 /// Renews what is outdated, where the caller has the right to; who has not leaves it to autovacuum.
 pub fn renew() -> Result<()> {
     let sql = "SELECT c.relname::text FROM pg_catalog.pg_class c
                 WHERE c.oid IN ('rag.document'::regclass, 'rag.chunk'::regclass, 'rag.chunk_embedding'::regclass)
-                  AND pg_catalog.pg_stat_get_mod_since_analyze(c.oid) > $1 + $2 * greatest(c.reltuples, 0)
+                  AND pg_catalog.pg_relation_size(c.oid) / pg_catalog.current_setting('block_size')::int > $1 + $2 * c.relpages
                   AND CASE WHEN pg_catalog.current_setting('server_version_num')::int >= 170000
                            THEN pg_catalog.has_table_privilege(c.oid, 'MAINTAIN')
                            ELSE pg_catalog.pg_has_role(c.relowner, 'USAGE') END
                 ORDER BY c.oid";
-    let outdated: Vec<String> = spi::select(sql, &[ROWS.into(), SHARE.into()], |row| row.get(1))?;
+    let outdated: Vec<String> = spi::select(sql, &[PAGES.into(), TIMES.into()], |row| row.get(1))?;
     outdated.iter().try_for_each(|table| spi::command(&format!("ANALYZE rag.{table}")))
 }

@@ -302,10 +302,10 @@ fn a_sync_does_not_read_its_tables_again_and_again() -> TestResult {
         assert_eq!(counts(&mut client, "boxes")?, [RECORDS, 0, 0, 0, 0]);
         assert_eq!(read_again(&mut client, RECORDS * 8)?, []);
         // Then it renews them, and what comes next is planned for what is there.
-        let sql =
+        let known =
             "SELECT count(*) FROM pg_class WHERE oid = ANY ('{rag.document,rag.chunk,rag.chunk_embedding}'::regclass[])
                       AND reltuples BETWEEN 0.9 * $1::float8 AND 1.1 * $1::float8";
-        assert_eq!(client.query_one(sql, &[&(RECORDS as f64)])?.get::<_, i64>(0), 3, "statistics are not there");
+        assert_eq!(client.query_one(known, &[&(RECORDS as f64)])?.get::<_, i64>(0), 3, "statistics are not there");
 
         // Nor for each of a few documents that change or vanish beside many others; once for each run is what a small
         // table may cost.
