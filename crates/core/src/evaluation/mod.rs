@@ -36,6 +36,7 @@ pub mod measure;
 mod oracle;
 pub mod order;
 pub mod question;
+pub mod report;
 pub mod resolve;
 pub mod significance;
 pub mod tune;
