@@ -104,9 +104,15 @@ pub fn table(label: &str, head: &Markup, rows: &Markup) -> Markup {
     }
 }
 
-/// A row of the head of a table.
-pub fn head<T: Render>(columns: &[T]) -> Markup {
-    html! { tr { @for column in columns { th scope="col" { (column) } } } }
+/// The head of a table: after so many columns of text come numbers.
+pub fn head<T: Render>(columns: &[T], text: usize) -> Markup {
+    html! {
+        tr {
+            @for (at, column) in columns.iter().enumerate() {
+                th class=[(at >= text).then_some("n")] scope="col" { (column) }
+            }
+        }
+    }
 }
 
 /// A section with its heading, which `id` can be linked to.

@@ -68,12 +68,12 @@ fn shown(report: &Report, label: &str, facts: &[Fact]) -> Markup {
                 tr {
                     th scope="row" { (name) }
                     @for value in values { td { bdi { (cut(value, VALUE)) } } }
-                    @if two { td { @if differs(values) { "≠ differs" } } }
+                    @if two { td { @if differs(values) { "≠" } } }
                 }
             }
         }
     };
-    table(label, &head(&columns), &rows)
+    table(label, &head(&columns, columns.len()), &rows)
 }
 
 fn differs(values: &[String]) -> bool {

@@ -5,7 +5,7 @@
 //! Every plot says its numbers in words too, and a table stands beside those whose numbers matter.
 
 use super::measured::{DEPTH, Move, distribution, first_gold, pairs, quantile, recall, separation, sorted};
-use super::{Report, Run, TIMES};
+use super::{Report, Run, TIMES, name};
 use crate::html::plot::{Axis, Chart, Mark, Series, legend};
 use crate::html::{head, number, table};
 use crate::rank::trace::Stage;
@@ -38,12 +38,12 @@ fn named(runs: &[(Series, &Run)], mark: Mark) -> Markup {
 
 /// Recall at each depth: with one run its stages in one plot, with two a plot for each stage.
 pub fn recall_curves(report: &Report) -> Option<Markup> {
-    let stages = report.stages();
+    let stages = report.final_first();
     let figures: Vec<Markup> = match &report.against {
         None => {
             let curves: Vec<(String, Series, Vec<f64>)> = stages
                 .iter()
-                .map(|stage| (stage.name().to_owned(), of_stage(*stage), recall(&report.run, *stage)))
+                .map(|stage| (name(*stage).to_owned(), of_stage(*stage), recall(&report.run, *stage)))
                 .filter(|(_, _, curve)| !curve.is_empty())
                 .collect();
             figure("recall-all", "Recall@k of each stage", &curves).into_iter().collect()
@@ -55,7 +55,7 @@ pub fn recall_curves(report: &Report) -> Option<Markup> {
                     .map(|(series, run)| (run.label(), series, recall(run, *stage)))
                     .filter(|(_, _, curve)| !curve.is_empty())
                     .collect();
-                figure(&format!("recall-{}", stage.name()), &format!("Recall@k, {}", stage.name()), &curves)
+                figure(&format!("recall-{}", stage.name()), &format!("Recall@k, {}", name(*stage)), &curves)
             };
             stages.iter().filter_map(of).collect()
         }
@@ -204,7 +204,7 @@ fn moved(report: &Report) -> Markup {
             }
         }
     };
-    table("How the first gold moved", &head(&["first gold", "questions"]), &rows)
+    table("How the first gold moved", &head(&["first gold", "questions"], 1), &rows)
 }
 
 /// How long the searches took.
@@ -245,7 +245,7 @@ pub fn times(report: &Report) -> Option<Markup> {
     };
     Some(html! {
         p { "Milliseconds inside the server, of all questions asked. Times of two runs may be compared when nothing else ran on the machine." }
-        div class="figures" { (figure) (table("Milliseconds by stage", &head(&columns), &rows)) }
+        div class="figures" { (figure) (table("Milliseconds by stage", &head(&columns, 2), &rows)) }
     })
 }
 
@@ -283,7 +283,7 @@ pub fn unanswerable(report: &Report) -> Option<Markup> {
                 }
             }
         }
-        (table("Best scores", &head(&columns), &rows))
+        (table("Best scores", &head(&columns, 2), &rows))
     })
 }
 
@@ -319,7 +319,8 @@ fn scores(id: &str, run: &Run, groups: &[Group; 2]) -> Markup {
         .collect();
     let most = shares.iter().flatten().copied().fold(0.0, f64::max);
     let mut chart = Chart::new(x, Axis::linear("share of questions", 0.0, most));
-    let series = [Series::First, Series::Second];
+    // Other colours than those of the runs.
+    let series = [Series::Third, Series::Fourth];
     for (nth, (group, shares)) in groups.iter().zip(&shares).enumerate() {
         for (at, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
             let left = from + width * (at as f64 + 0.08 + nth as f64 * 0.42);

@@ -189,6 +189,13 @@ impl Report {
         Stage::ALL.into_iter().filter(|stage| self.runs().iter().any(|run| run.stages().contains(stage))).collect()
     }
 
+    /// The final ranking first, because it is what answers; then the others in the order they ran.
+    fn final_first(&self) -> Vec<Stage> {
+        let (last, before): (Vec<Stage>, Vec<Stage>) =
+            self.stages().into_iter().partition(|stage| *stage == Stage::TopK);
+        last.into_iter().chain(before).collect()
+    }
+
     /// The page.
     pub fn page(&self) -> String {
         let title = match &self.against {
@@ -256,6 +263,17 @@ impl Report {
             ("settings", "Settings", Some(facts::settings(self))),
         ];
         all.into_iter().filter_map(|(id, title, body)| Some((id, title, body?))).collect()
+    }
+}
+
+/// How a stage is called.
+fn name(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Dense => "dense leg",
+        Stage::Bm25 => "BM25 leg",
+        Stage::Document => "document prior",
+        Stage::Fusion => "fusion",
+        Stage::TopK => "final ranking",
     }
 }
 

@@ -3,7 +3,7 @@
 //! Tables: means of all metrics, groups of questions, and the questions to look at.
 
 use super::measured::{Pair, first_gold, pairs};
-use super::{Asked, LISTED, MAIN, Report};
+use super::{Asked, LISTED, MAIN, Report, name};
 use crate::evaluation::measure::names;
 use crate::evaluation::significance::Difference;
 use crate::html::plot::{Series, bars};
@@ -29,25 +29,9 @@ fn cell(text: &str) -> Markup {
     html! { td class="n" { (text) } }
 }
 
-fn stage_name(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Dense => "dense leg",
-        Stage::Bm25 => "BM25 leg",
-        Stage::Document => "document prior",
-        Stage::Fusion => "fusion",
-        Stage::TopK => "final ranking",
-    }
-}
-
-/// The final ranking first, because it is what answers; then the others in the order they ran.
-fn from_the_end(report: &Report) -> Vec<Stage> {
-    let (last, before): (Vec<Stage>, Vec<Stage>) = report.stages().into_iter().partition(|stage| *stage == Stage::TopK);
-    last.into_iter().chain(before).collect()
-}
-
 /// Means of all metrics: with one run a column for each stage, with two a row for each with its difference.
 pub fn metrics(report: &Report) -> Option<Markup> {
-    let stages = from_the_end(report);
+    let stages = report.final_first();
     if stages.is_empty() {
         return None;
     }
@@ -59,7 +43,7 @@ pub fn metrics(report: &Report) -> Option<Markup> {
 
 fn means(report: &Report, stages: &[Stage]) -> Markup {
     let all = names(Stage::TopK);
-    let columns: Vec<&str> = std::iter::once("metric").chain(stages.iter().map(|stage| stage_name(*stage))).collect();
+    let columns: Vec<&str> = std::iter::once("metric").chain(stages.iter().map(|stage| name(*stage))).collect();
     let rows = html! {
         tbody {
             @for metric in &all {
@@ -72,7 +56,7 @@ fn means(report: &Report, stages: &[Stage]) -> Markup {
     };
     html! {
         p { "Means over the " (report.run.questions) " questions with an answer. Stages before the last are told by what they bring along only." }
-        (table("Metrics", &head(&columns), &rows))
+        (table("Metrics", &head(&columns, 1), &rows))
     }
 }
 
@@ -85,7 +69,7 @@ fn differences(report: &Report, stages: &[Stage]) -> Markup {
     let rows = html! {
         @for stage in stages {
             tbody {
-                tr { th class="group" scope="rowgroup" colspan=(width) { (stage_name(*stage)) } }
+                tr { th class="group" scope="rowgroup" colspan=(width) { (name(*stage)) } }
                 @for metric in names(*stage) {
                     tr {
                         th scope="row" { (metric) }
@@ -101,7 +85,7 @@ fn differences(report: &Report, stages: &[Stage]) -> Markup {
             "Means over the questions with an answer, and the difference question by question. Bold: the interval does not contain 0. An interval that does is "
             "no proof of equality."
         }
-        (table("Metrics", &head(&columns), &rows))
+        (table("Metrics", &head(&columns, 1), &rows))
     }
 }
 
@@ -169,7 +153,7 @@ pub fn strata(report: &Report) -> Option<Markup> {
     };
     Some(html! {
         p { "A question may be in several groups." @if left_out > 0 { " The " (left_out) " smallest are left out." } }
-        (table("Groups of questions", &head(&columns), &rows))
+        (table("Groups of questions", &head(&columns, 1), &rows))
     })
 }
 
@@ -192,7 +176,7 @@ fn descending(a: f64, b: f64) -> Ordering {
 
 fn about(asked: &Asked) -> Markup {
     html! {
-        th scope="row" { bdi { code { (cut(&asked.key, TEXT)) } } }
+        th class="key" scope="row" { bdi { code { (cut(&asked.key, TEXT)) } } }
         td class="text" {
             (said(&cut(&asked.text, TEXT)))
             @if !asked.strata.is_empty() { " " span class="quiet" { "(" (said(&cut(&asked.strata.join(", "), TEXT))) ")" } }
@@ -226,7 +210,7 @@ fn worst(report: &Report) -> Option<Markup> {
             (short.len()) " of " (all.len()) " questions have an " (MAIN) " below 1."
             @if short.len() > LISTED { " The worst " (LISTED) " are listed, " (short.len() - LISTED) " are left out." }
         }
-        @if !short.is_empty() { (table("Questions that went worst", &head(&columns), &rows)) }
+        @if !short.is_empty() { (table("Questions that went worst", &head(&columns, 2), &rows)) }
     })
 }
 
@@ -261,6 +245,6 @@ fn changed(report: &Report) -> Option<Markup> {
             (changed.len()) " of " (pairs.len()) " questions have another " (MAIN) " or another rank of their first gold."
             @if changed.len() > LISTED { " Those that changed most are listed, " (changed.len() - LISTED) " are left out." }
         }
-        @if !changed.is_empty() { (table("Questions that changed most", &head(&columns), &rows)) }
+        @if !changed.is_empty() { (table("Questions that changed most", &head(&columns, 2), &rows)) }
     })
 }

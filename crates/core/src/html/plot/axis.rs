@@ -87,7 +87,7 @@ impl Axis {
         let mut ticks: Vec<(f64, String)> =
             marks.filter(|mark| *mark <= depth).map(|mark| (mark, format!("{}", Plain(mark)))).collect();
         ticks.push((Self::beyond(depth), "none".to_owned()));
-        Self { label: label.to_owned(), from: 0.85, to: Self::beyond(depth) * 1.15, log: true, ticks }
+        Self { label: label.to_owned(), from: 0.75, to: Self::beyond(depth) * 1.15, log: true, ticks }
     }
 
     /// The value at which an axis of ranks has what is not in the list.

@@ -16,7 +16,7 @@ use std::fmt::Write;
 const WIDTH: f64 = 400.0;
 const HEIGHT: f64 = 250.0;
 const LEFT: f64 = 46.0;
-const RIGHT: f64 = 14.0;
+const RIGHT: f64 = 20.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 44.0;
 
@@ -76,7 +76,7 @@ pub fn legend(mark: Mark, entries: &[(Series, String)]) -> Markup {
     }
 }
 
-/// Bars beside each other for a cell of a table, from 0 to `most`. The numbers belong in cells beside it.
+/// Bars below each other for a cell of a table, from 0 to `most`. The numbers belong in cells beside it.
 pub fn bars(values: &[(Series, Option<f64>)], most: f64) -> Markup {
     let length = |value: f64| if most > 0.0 { (value / most).clamp(0.0, 1.0) * 158.0 } else { 0.0 };
     html! {
@@ -131,7 +131,7 @@ impl Chart {
 
     /// A dot for so many things at one place; its area grows with their number. `tip` says what it is.
     pub fn dot(&mut self, series: Series, (x, y): (f64, f64), count: usize, tip: &str) {
-        let radius = (2.5 * (count as f64).sqrt()).clamp(2.5, 14.0);
+        let radius = (2.5 * (count as f64).sqrt()).clamp(2.5, 11.0);
         let (x, y) = (format!("{:.1}", self.x(x)), format!("{:.1}", self.y(y)));
         self.marks.push(html! {
             circle class={ "dot " (series.class()) } cx=(x) cy=(y) r=(format!("{radius:.1}")) { title { (tip) } }
