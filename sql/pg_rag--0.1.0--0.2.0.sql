@@ -1105,6 +1105,13 @@ CREATE FUNCTION rag."compare"(
 STABLE PARALLEL UNSAFE
 LANGUAGE c
 AS 'MODULE_PATHNAME', 'compare_wrapper';
+CREATE FUNCTION rag."report"(
+    "run_id" bigint,
+    "against" bigint DEFAULT NULL
+) RETURNS TEXT
+STABLE PARALLEL UNSAFE
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'report_wrapper';
 CREATE FUNCTION rag."drop_run"(
     "run_id" bigint
 ) RETURNS void
@@ -1237,6 +1244,8 @@ COMMENT ON FUNCTION rag.ablate(text, jsonb, text, jsonb, integer) IS
 COMMENT ON FUNCTION rag.drop_run(bigint) IS 'deletes a run with all that it measured';
 COMMENT ON FUNCTION rag.compare(bigint, bigint, text[], boolean) IS
     'second run minus first, paired by question, over all and in each stratum: bootstrap interval (95 %) and p, randomisation p, by clusters; wins, losses, the smallest difference that so many questions show, and the share of other first results; refuses runs that did not see the same unless force';
+COMMENT ON FUNCTION rag.report(bigint, bigint) IS
+    'one HTML page about a run, or about it and another one of the same question set: what was run, metrics of all stages with differences, plots, and the questions that went worst or changed most; needs no other file';
 COMMENT ON FUNCTION rag.complementarity(bigint, integer[]) IS
     'relevant items that only the dense leg, only the BM25 leg, both or neither have within the first k, and the mean Jaccard index of the two lists';
 COMMENT ON FUNCTION rag.forensics(bigint, integer, bigint) IS

@@ -279,6 +279,12 @@ fn compare(
     }))
 }
 
+/// A page about a run, or about it and another one.
+#[pg_extern(schema = "rag", stable, parallel_unsafe)]
+fn report(run_id: Option<i64>, against: default!(Option<i64>, "NULL")) -> String {
+    guarded(|| evaluate::report(required("run_id", run_id)?, against)).or_raise()
+}
+
 /// What each leg of a run finds that the other does not.
 #[pg_extern(schema = "rag", stable, parallel_unsafe)]
 #[allow(clippy::type_complexity)]

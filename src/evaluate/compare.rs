@@ -36,37 +36,51 @@ pub fn compare(first: i64, second: i64, metrics: &[String], force: bool) -> Resu
     let mut compared = Vec::new();
     for metric in metrics {
         let metric = known(metric)?;
-        let before = run::values(first, &metric)?;
-        let after: BTreeMap<i64, f64> =
-            run::values(second, &metric)?.into_iter().map(|(id, valued)| (id, valued.value)).collect();
-        let mut strata: BTreeMap<Option<String>, (Vec<Pair>, usize)> = BTreeMap::new();
-        for (id, valued) in &before {
-            // Both runs asked the same questions, or the caller insists.
-            let Some(value) = after.get(id) else { continue };
-            // No cluster of a question that stands alone may meet a cluster of that name.
-            let cluster = match valued.cluster.as_str() {
-                "" => format!("question {id}"),
-                name => format!("cluster {name}"),
-            };
-            let pair = Pair { cluster, first: valued.value, second: *value };
-            for stratum in std::iter::once(None).chain(valued.strata.iter().cloned().map(Some)) {
-                let (pairs, churned) = strata.entry(stratum).or_default();
-                pairs.push(pair.clone());
-                *churned += usize::from(changed.contains(id));
-            }
-        }
-        for (stratum, (pairs, churned)) in strata {
+        for (stratum, Paired { ids, pairs }) in paired(first, second, Stage::TopK, &metric)? {
             let Some(difference) = significance::compare(&pairs) else { continue };
-            let churn = churned as f64 / pairs.len() as f64;
+            let churn = ids.iter().filter(|id| changed.contains(id)).count() as f64 / pairs.len() as f64;
             compared.push(Compared { stratum, metric: metric.clone(), difference, churn });
         }
     }
     Ok(compared)
 }
 
+/// Questions with their values in two runs.
+#[derive(Debug, Default)]
+pub(super) struct Paired {
+    /// Keys of the questions.
+    pub ids: Vec<i64>,
+    /// Their values, in the same order.
+    pub pairs: Vec<Pair>,
+}
+
+/// The values of a metric of a stage that two runs have of the same questions, all of them (`None`) and by stratum.
+pub(super) fn paired(first: i64, second: i64, stage: Stage, metric: &str) -> Result<BTreeMap<Option<String>, Paired>> {
+    let before = run::values(first, stage, metric)?;
+    let after: BTreeMap<i64, f64> =
+        run::values(second, stage, metric)?.into_iter().map(|(id, valued)| (id, valued.value)).collect();
+    let mut strata: BTreeMap<Option<String>, Paired> = BTreeMap::new();
+    for (id, valued) in before {
+        // Both runs asked the same questions, or the caller insists.
+        let Some(value) = after.get(&id) else { continue };
+        // No cluster of a question that stands alone may meet a cluster of that name.
+        let cluster = match valued.cluster.as_str() {
+            "" => format!("question {id}"),
+            name => format!("cluster {name}"),
+        };
+        let pair = Pair { cluster, first: valued.value, second: *value };
+        for stratum in std::iter::once(None).chain(valued.strata.into_iter().map(Some)) {
+            let of = strata.entry(stratum).or_default();
+            of.ids.push(id);
+            of.pairs.push(pair.clone());
+        }
+    }
+    Ok(strata)
+}
+
 /// The usual spelling of a metric.
 fn known(metric: &str) -> Result<String> {
-    let names = names();
+    let names = names(Stage::TopK);
     match names.iter().find(|name| name.eq_ignore_ascii_case(metric)) {
         Some(name) => Ok(name.clone()),
         None => Err(unknown_key("metric", metric, &names.iter().map(String::as_str).collect::<Vec<_>>())),

@@ -9,11 +9,13 @@
 mod compare;
 mod diagnose;
 mod gold;
+mod report;
 mod state;
 mod tune;
 
 pub use compare::{compare, complementarity, forensics};
 pub use diagnose::{diagnosis, names, near_duplicates, share, unit};
+pub use report::report;
 pub use tune::{shown, tune};
 
 use crate::guc::Waits;
@@ -315,8 +317,8 @@ pub fn leave_one_out(settings: &Settings) -> Value {
     Value::Object(variants)
 }
 
-/// Fails unless two runs asked the same questions; says what else differs, in which case `force` is needed.
-fn comparable(first: &run::Run, second: &run::Run, force: bool) -> Result<()> {
+/// What two runs of one question set did not see the same; an error if they are not of one.
+fn changed(first: &run::Run, second: &run::Run) -> Result<Vec<&'static str>> {
     if first.set_id != second.set_id {
         let sets = (question::by_id(first.set_id)?.name, question::by_id(second.set_id)?.name);
         let message = format!("runs {} and {} are of different question sets", first.id, second.id);
@@ -336,6 +338,12 @@ fn comparable(first: &run::Run, second: &run::Run, force: bool) -> Result<()> {
     if state(first, "embedded") != state(second, "embedded") {
         differs.push("how many passages had vectors");
     }
+    Ok(differs)
+}
+
+/// Fails unless two runs saw the same, or `force` is given.
+fn comparable(first: &run::Run, second: &run::Run, force: bool) -> Result<()> {
+    let differs = changed(first, second)?;
     if differs.is_empty() || force {
         return Ok(());
     }

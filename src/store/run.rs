@@ -308,12 +308,12 @@ pub fn delete(id: i64) -> Result<()> {
     spi::execute("DELETE FROM rag.run WHERE id = $1", &[id.into()]).map(|_| ())
 }
 
-/// The values of a metric of a run's final ranking, by question: its key, cluster, strata and value.
-pub fn values(run: i64, metric: &str) -> Result<Vec<(i64, Valued)>> {
+/// The values of a metric of a stage of a run, by question: its key, cluster, strata and value.
+pub fn values(run: i64, stage: Stage, metric: &str) -> Result<Vec<(i64, Valued)>> {
     let sql = "SELECT q.id, coalesce(q.cluster, ''), q.strata, m.value
                  FROM rag.run_metric m JOIN rag.question q ON q.id = m.question_id
-                WHERE m.run_id = $1 AND m.stage = 'final' AND m.metric = $2 ORDER BY q.ordinal, q.id";
-    spi::select(sql, &[run.into(), metric.into()], |row| {
+                WHERE m.run_id = $1 AND m.stage = $2 AND m.metric = $3 ORDER BY q.ordinal, q.id";
+    spi::select(sql, &[run.into(), stage.name().into(), metric.into()], |row| {
         let valued = Valued { cluster: row.get(2)?, strata: row.get(3)?, value: row.get(4)? };
         Ok((row.get(1)?, valued))
     })

@@ -30,6 +30,7 @@
 pub mod document;
 pub mod error;
 pub mod evaluation;
+pub mod html;
 pub mod lexical;
 pub mod metrics;
 pub mod near_duplicate;

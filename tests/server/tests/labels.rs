@@ -112,6 +112,10 @@ fn call_of(function: &str, chance: &mut Chance, ids: &[i64]) -> TestResult<Strin
         "near_duplicates" => "SELECT * FROM rag.near_duplicates(resemblance => 0.1, unit => 'chunk')".to_owned(),
         "drop_run" => format!("SELECT rag.drop_run({id} + 1000)"),
         "compare" => format!("SELECT * FROM rag.compare({id} % 6, 1 + {id} % 5, force => true)"),
+        "report" => match chance.below(2) {
+            0 => format!("SELECT rag.report({id} % 6)"),
+            _ => format!("SELECT rag.report({id} % 6, 1 + {id} % 5)"),
+        },
         "complementarity" => format!("SELECT * FROM rag.complementarity({id} % 6)"),
         "forensics" => format!("SELECT * FROM rag.forensics({id} % 6, 1)"),
         "load_model" => "SELECT rag.load_model('x', 'embedding', 'nowhere')".to_owned(),

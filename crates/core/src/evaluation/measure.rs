@@ -109,9 +109,8 @@ pub fn measure(question: &str, judged: &Judged, stages: &mut BTreeMap<Stage, Vec
     for (stage, found) in stages {
         break_ties(question, found);
         let ranking = ranking(judged.unit, found);
-        let metrics = if *stage == Stage::TopK { FINAL } else { CANDIDATES };
         let metric = |m: &Metric| Value { stage: *stage, metric: m.to_string(), value: m.of(&ranking, &judged.grades) };
-        values.extend(metrics.iter().map(metric));
+        values.extend(metrics(*stage).iter().map(metric));
         let reached =
             |k: &usize| Value { stage: *stage, metric: format!("gold@{k}"), value: judged.reached(&ranking, *k) };
         values.extend(REACHED.iter().map(reached));
@@ -119,10 +118,14 @@ pub fn measure(question: &str, judged: &Judged, stages: &mut BTreeMap<Stage, Vec
     values
 }
 
-/// Whether `metric` is one that the final ranking gets; the names that a comparison may ask for.
-pub fn names() -> Vec<String> {
+/// The names of the metrics that a stage gets, in their order. Those of [`Stage::TopK`] are what a comparison may ask for.
+pub fn names(stage: Stage) -> Vec<String> {
     let reached = REACHED.iter().map(|k| format!("gold@{k}"));
-    FINAL.iter().map(Metric::to_string).chain(reached).collect()
+    metrics(stage).iter().map(Metric::to_string).chain(reached).collect()
+}
+
+fn metrics(stage: Stage) -> &'static [Metric] {
+    if stage == Stage::TopK { FINAL } else { CANDIDATES }
 }
 
 #[cfg(test)]
@@ -176,6 +179,6 @@ mod tests {
         let judged = Judged::new(&[span(1, &[11])]);
         let mut stages = BTreeMap::from([(Stage::TopK, Vec::new())]);
         assert!(measure("q", &judged, &mut stages).iter().all(|v| v.value == 0.0));
-        assert_eq!(names().len(), FINAL.len() + REACHED.len());
+        assert_eq!(names(Stage::TopK).len(), FINAL.len() + REACHED.len());
     }
 }

@@ -37,6 +37,7 @@ pub mod measure;
 mod oracle;
 pub mod order;
 pub mod question;
+pub mod report;
 pub mod resolve;
 pub mod significance;
 pub mod tune;

@@ -138,10 +138,27 @@ fn dcg(gains: impl Iterator<Item = i32>) -> f64 {
 }
 
 fn reciprocal_rank<I: Ord>(top: &[I], grades: &Grades<I>) -> f64 {
-    match top.iter().position(|id| is_relevant(id, grades)) {
-        Some(at) => 1.0 / (at as f64 + 1.0),
-        None => 0.0,
-    }
+    first(top, grades).map_or(0.0, |rank| 1.0 / rank as f64)
+}
+
+fn first<I: Ord>(top: &[I], grades: &Grades<I>) -> Option<usize> {
+    top.iter().position(|id| is_relevant(id, grades)).map(|at| at + 1)
+}
+
+/// The rank of the first relevant id, from 1; `None` where the ranking has none.
+pub fn first_relevant<I: Ord>(ranking: &Ranking<I>, grades: &Grades<I>) -> Option<usize> {
+    first(ranking.ids(), grades)
+}
+
+/// [`Metric::Recall`] at each cut from 1 to `depth`, in one pass.
+pub fn recalls<I: Ord>(ranking: &Ranking<I>, grades: &Grades<I>, depth: usize) -> Vec<f64> {
+    let (ids, all) = (ranking.ids(), relevant(grades));
+    let mut hits = 0;
+    let mut at = |k: usize| {
+        hits += usize::from(ids.get(k).is_some_and(|id| is_relevant(id, grades)));
+        ratio(hits, all)
+    };
+    (0..depth).map(&mut at).collect()
 }
 
 fn average_precision<I: Ord>(ids: &[I], grades: &Grades<I>) -> f64 {
@@ -229,6 +246,10 @@ mod tests {
                 let value = make(k).of(&ranking, &grades);
                 prop_assert!((0.0..=1.0 + 1e-12).contains(&value), "{} = {value}", make(k));
             }
+            let recalled: Vec<f64> = (1..=50).map(|k| Metric::Recall(k).of(&ranking, &grades)).collect();
+            prop_assert_eq!(recalls(&ranking, &grades, 50), recalled);
+            let first = first_relevant(&ranking, &grades).map_or(0.0, |rank| 1.0 / rank as f64);
+            prop_assert_eq!(first, Metric::Mrr(1000).of(&ranking, &grades));
             let mut ideal: Vec<(i64, i32)> = grades.iter().map(|(id, grade)| (*id, *grade)).collect();
             ideal.sort_by_key(|(_, grade)| -grade);
             let ideal = Ranking::from_ranks(ideal.into_iter().zip(1u32..).map(|((id, _), rank)| (rank, id)));

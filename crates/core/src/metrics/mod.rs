@@ -30,7 +30,7 @@ mod measure;
 mod oracle;
 mod ranking;
 
-pub use measure::Metric;
+pub use measure::{Metric, first_relevant, recalls};
 pub use ranking::Ranking;
 
 use std::collections::BTreeMap;
