@@ -23,6 +23,9 @@ use serde_json::Value;
 /// Depth of the final ranking when the caller says nothing.
 const TOP_K: i32 = 100;
 
+/// Bytes of the name of a question set.
+const MAX_NAME: usize = 500;
+
 /// Adds an empty question set.
 #[pg_extern(schema = "rag", volatile, parallel_unsafe)]
 fn create_question_set(
@@ -33,8 +36,8 @@ fn create_question_set(
 ) -> i64 {
     let create = || {
         let name = required("name", name)?;
-        if name.is_empty() || acl.is_some_and(str::is_empty) {
-            return Err(Error::invalid("name and acl must not be empty"));
+        if name.is_empty() || name.len() > MAX_NAME || acl.is_some_and(str::is_empty) {
+            return Err(Error::invalid(format!("name must have 1 to {MAX_NAME} bytes, and acl must not be empty")));
         }
         let collection = collection::by_name(collection.unwrap_or("default"))?;
         collection::share(collection.id)?;

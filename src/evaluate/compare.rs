@@ -2,7 +2,7 @@
 
 //! Runs against each other, and legs within one.
 
-use super::comparable;
+use super::{comparable, interrupt};
 use crate::spi;
 use crate::store::run::{self, Kept};
 use rag_core::error::unknown_key;
@@ -37,7 +37,7 @@ pub fn compare(first: i64, second: i64, metrics: &[String], force: bool) -> Resu
     for metric in metrics {
         let metric = known(metric)?;
         for (stratum, Paired { ids, pairs }) in paired(first, second, Stage::TopK, &metric)? {
-            let Some(difference) = significance::compare(&pairs) else { continue };
+            let Some(difference) = significance::compare(&pairs, &mut interrupt)? else { continue };
             let churn = ids.iter().filter(|id| changed.contains(id)).count() as f64 / pairs.len() as f64;
             compared.push(Compared { stratum, metric: metric.clone(), difference, churn });
         }
@@ -90,8 +90,10 @@ fn known(metric: &str) -> Result<String> {
 /// Questions whose first result is not the same in both runs.
 fn changed_first(first: i64, second: i64) -> Result<BTreeSet<i64>> {
     let sql = "SELECT a.question_id FROM rag.run_list a JOIN rag.run_list b ON b.question_id = a.question_id
+                 JOIN rag.run_question r ON r.run_id = a.run_id AND r.question_id = a.question_id
                 WHERE a.run_id = $1 AND b.run_id = $2 AND a.stage = 'final' AND b.stage = 'final'
-                  AND a.chunk_ids[1] IS DISTINCT FROM b.chunk_ids[1]";
+                  AND CASE WHEN r.unit = 'document' THEN a.document_ids[1] IS DISTINCT FROM b.document_ids[1]
+                           ELSE a.chunk_ids[1] IS DISTINCT FROM b.chunk_ids[1] END";
     Ok(spi::select(sql, &[first.into(), second.into()], |row| row.get(1))?.into_iter().collect())
 }
 
@@ -146,14 +148,15 @@ pub fn forensics(id: i64, k: i32, against: Option<i64>) -> Result<Vec<Lost>> {
     let depth = usize::try_from(k).ok().filter(|k| *k > 0);
     let depth = depth.ok_or_else(|| Error::invalid(format!("k must be above 0, not {k}")))?;
     let run = run::by_id(id)?;
-    let mut had: Option<BTreeSet<(i64, i64)>> = None;
+    // By its place among the gold of its question: an import gives all gold new keys, and the same gold is in the same order.
+    let mut had: Option<BTreeSet<(i64, usize)>> = None;
     if let Some(other) = against {
         comparable(&run::by_id(other)?, &run, false)?;
         let mut all = BTreeSet::new();
         for kept in run::questions(other)? {
             let lost: BTreeSet<usize> = losses(&kept.judged, &kept.lists, depth).iter().map(|l| l.gold).collect();
-            let kept_gold = kept.gold_ids.iter().enumerate().filter(|(at, _)| !lost.contains(at));
-            all.extend(kept_gold.map(|(_, gold)| (kept.question_id, *gold)));
+            let kept_gold = (0..kept.judged.gold.len()).filter(|at| !lost.contains(at));
+            all.extend(kept_gold.map(|at| (kept.question_id, at)));
         }
         had = Some(all);
     }
@@ -161,7 +164,7 @@ pub fn forensics(id: i64, k: i32, against: Option<i64>) -> Result<Vec<Lost>> {
     for kept in run::questions(id)? {
         for loss in losses(&kept.judged, &kept.lists, depth) {
             let gold_id = kept.gold_ids.get(loss.gold).copied().unwrap_or_default();
-            if had.as_ref().is_none_or(|had| had.contains(&(kept.question_id, gold_id))) {
+            if had.as_ref().is_none_or(|had| had.contains(&(kept.question_id, loss.gold))) {
                 lost.push(Lost { question: kept.key.clone(), gold_id, loss, displaced_by: Value::Null });
             }
         }

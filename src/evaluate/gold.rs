@@ -7,7 +7,7 @@
 
 use crate::spi;
 use crate::store::question::Stored;
-use pgrx::Uuid;
+use pgrx::{Uuid, check_for_interrupts};
 use rag_core::evaluation::measure::Resolved;
 use rag_core::evaluation::question::{Address, Gold, Span};
 use rag_core::evaluation::resolve::{Passage, resolve};
@@ -55,6 +55,7 @@ pub fn find(collection_id: i64, questions: &[Stored]) -> Result<Found> {
     for (question, named) in questions.iter().zip(&named) {
         let mut of_question = Vec::new();
         for (gold, document) in question.question.gold.iter().zip(named) {
+            check_for_interrupts!();
             let (of_document, keys) = passages.get(&document.id).unwrap_or(&none);
             let whole = gold.span == Span::Document;
             let chunks = match whole {

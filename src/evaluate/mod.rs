@@ -18,8 +18,9 @@ pub use diagnose::{diagnosis, names, near_duplicates, share, unit};
 pub use report::report;
 pub use tune::{shown, tune};
 
+use crate::error;
 use crate::guc::Waits;
-use crate::retrieve::{self, Ranked};
+use crate::retrieve;
 use crate::spi;
 use crate::store::collection::{self, Collection};
 use crate::store::question::{self, Stored};
@@ -57,6 +58,12 @@ pub struct Plan<'a> {
     pub memory: usize,
 }
 
+/// Lets a long computation be cancelled.
+fn interrupt() -> Result<()> {
+    check_for_interrupts!();
+    Ok(())
+}
+
 /// Time between two reports of progress.
 const REPORT: Duration = Duration::from_secs(10);
 
@@ -64,7 +71,15 @@ const REPORT: Duration = Duration::from_secs(10);
 pub fn run(plan: &Plan<'_>, report: impl Fn(usize, usize)) -> Result<i64> {
     let started = Instant::now();
     let set = question::by_name(plan.question_set)?;
+    // An import would change what this run counts.
+    question::share(&set)?;
     let collection = collection::by_id(set.collection_id)?;
+    if question::tells_more(&set)? {
+        error::notice(format!(
+            "question set \"{}\" has no label, and documents of its collection have: the run shows whoever sees it what was found in them",
+            set.name
+        ));
+    }
     let questions = question::of_set(&set)?;
     let found = spi::snapshot(|| gold::find(collection.id, &questions))?;
     let index_state = spi::snapshot(|| state::index(&collection))?;
@@ -134,13 +149,17 @@ fn ask(
     let mut request = Request::new(&question.text, plan.top_k, filter, &collection.name, settings.clone())?;
     // A search has candidates for all its rows; here the depth is that of the metrics, and the candidates are what is measured.
     request.settings.candidate_k = settings.candidate_k;
-    let ranked = retrieve::rank(collection, &request, None, plan.waits, plan.memory)?;
-    learn(keys, &ranked)?;
-    let judged = Judged::new(resolved);
-    let as_found = |(chunk, score): (i64, f64)| {
-        let (document, key) = keys.get(&chunk).copied().unwrap_or_default();
-        Found { chunk, document, key, score }
+    let mut ties = |list: &mut Vec<(i64, f64)>| -> Result<()> {
+        learn(keys, list.iter().map(|(id, _)| *id))?;
+        let mut found: Vec<Found> = list.drain(..).map(|one| as_found(keys, one)).collect();
+        break_ties(&question.key, &mut found);
+        list.extend(found.iter().map(|f| (f.chunk, f.score)));
+        Ok(())
     };
+    let ranked = retrieve::rank(collection, &request, None, Some(&mut ties), plan.waits, plan.memory)?;
+    learn(keys, ranked.trace.entries.iter().map(|e| e.chunk_id))?;
+    let judged = Judged::new(resolved);
+    let as_found = |one: (i64, f64)| as_found(keys, one);
     let mut lists: BTreeMap<Stage, Vec<Found>> = BTreeMap::new();
     let mut filled: BTreeMap<Stage, Vec<Found>> = BTreeMap::new();
     for stage in [Stage::Dense, Stage::Bm25, Stage::Document, Stage::Fusion] {
@@ -160,7 +179,10 @@ fn ask(
     lists.insert(Stage::TopK, last);
     let values = match question.answerable {
         true => measure(&question.key, &judged, &mut lists),
-        false => Vec::new(),
+        false => {
+            lists.values_mut().for_each(|list| break_ties(&question.key, list));
+            Vec::new()
+        }
     };
     lists.extend(prior.map(|list| (Stage::Document, list)));
     let relevant = stored.gold_ids.iter().zip(&question.gold).filter(|(_, gold)| gold.grade >= 1).map(|(id, _)| *id);
@@ -170,6 +192,9 @@ fn ask(
     let entries = |found: Vec<Found>| found.into_iter().map(|f| (f.chunk, f.document, f.score));
     Ok(Asked {
         question_id: stored.id,
+        answerable: question.answerable,
+        cluster: question.cluster.clone(),
+        strata: question.strata.clone(),
         unit: match judged.unit {
             Unit::Chunk => "chunk",
             Unit::Document => "document",
@@ -201,10 +226,14 @@ fn ran(stage: Stage, settings: &Settings) -> bool {
     }
 }
 
+fn as_found(keys: &Keys, (chunk, score): (i64, f64)) -> Found {
+    let (document, key) = keys.get(&chunk).copied().unwrap_or_default();
+    Found { chunk, document, key, score }
+}
+
 /// Reads documents and keys of chunks that were not seen before.
-fn learn(keys: &mut Keys, ranked: &Ranked) -> Result<()> {
-    let new: BTreeSet<i64> =
-        ranked.trace.entries.iter().map(|e| e.chunk_id).filter(|id| !keys.contains_key(id)).collect();
+fn learn(keys: &mut Keys, chunks: impl Iterator<Item = i64>) -> Result<()> {
+    let new: BTreeSet<i64> = chunks.filter(|id| !keys.contains_key(id)).collect();
     if new.is_empty() {
         return Ok(());
     }
@@ -334,6 +363,16 @@ fn changed(first: &run::Run, second: &run::Run) -> Result<Vec<&'static str>> {
     }
     if state(first, "passages_sha256") != state(second, "passages_sha256") {
         differs.push("the passages");
+    }
+    if state(first, "documents_sha256") != state(second, "documents_sha256") {
+        differs.push("titles or metadata of documents");
+    }
+    let has_hnsw = |run: &run::Run| state(run, "hnsw_file").is_some_and(|file| !file.is_null());
+    if has_hnsw(first) != has_hnsw(second) {
+        differs.push("whether there was an HNSW index");
+    }
+    if first.top_k != second.top_k {
+        differs.push("top_k");
     }
     if state(first, "embedded") != state(second, "embedded") {
         differs.push("how many passages had vectors");

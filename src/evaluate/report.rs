@@ -5,12 +5,12 @@
 //! Owns no number: means are those of `rag.run_summary`, differences those of [`super::compare`], and the page is
 //! [`rag_core::evaluation::report`]'s.
 
-use super::changed;
 use super::compare::paired;
+use super::{changed, interrupt};
 use crate::spi;
 use crate::store::question;
 use crate::store::run;
-use pgrx::{JsonB, check_for_interrupts};
+use pgrx::JsonB;
 use rag_core::evaluation::measure::names;
 use rag_core::evaluation::report::{Against, Asked, Compared, MAIN, Mean, Measured, Report, Run};
 use rag_core::evaluation::significance;
@@ -38,8 +38,7 @@ fn compared(other: i64, this: &run::Run) -> Result<Against> {
                 if stratum.is_some() && (stage, metric.as_str()) != (Stage::TopK, MAIN) {
                     continue;
                 }
-                check_for_interrupts!();
-                let difference = significance::compare(&paired.pairs);
+                let difference = significance::compare(&paired.pairs, &mut interrupt)?;
                 let of = |difference| Compared { stratum, stage, metric: metric.clone(), difference };
                 differences.extend(difference.map(of));
             }
@@ -105,7 +104,7 @@ fn asked(id: i64) -> Result<Vec<Asked>> {
     };
     let mut measured: BTreeMap<i64, Measured> = run::questions(id)?.into_iter().map(measured).collect();
     let sql =
-        "SELECT q.id, q.key, q.text, q.strata, r.top_score, r.embed_ms, r.dense_ms, r.bm25_ms, r.fusion_ms, r.total_ms
+        "SELECT q.id, q.key, q.text, r.strata, r.top_score, r.embed_ms, r.dense_ms, r.bm25_ms, r.fusion_ms, r.total_ms
                  FROM rag.run_question r JOIN rag.question q ON q.id = r.question_id
                 WHERE r.run_id = $1 ORDER BY q.ordinal, q.id";
     spi::select(sql, &[id.into()], |row| {

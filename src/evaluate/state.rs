@@ -20,6 +20,14 @@ pub fn index(collection: &Collection) -> Result<Value> {
     let counts =
         |row: &spi::Row| Ok((row.get::<i64>(1)?, row.get::<i64>(2)?, row.get::<i64>(3)?, row.get::<String>(4)?));
     let (documents, chunks, embedded, passages) = spi::select_one(sql, &args, counts)?.unwrap_or_default();
+    // What filters ask for and what is indexed beside the passages.
+    let sql = "SELECT pg_catalog.encode(pg_catalog.sha256(coalesce(pg_catalog.string_agg(h.hash, '' ORDER BY h.hash), '')), 'hex')
+                 FROM (SELECT pg_catalog.sha256(pg_catalog.convert_to(pg_catalog.jsonb_build_array(s.name, d.uri, d.external_id, d.title,
+                                  d.media_type, d.language, d.project, d.repository, d.path, d.ref, d.commit, d.published_at, d.role,
+                                  d.metadata)::text, 'UTF8')) AS hash
+                         FROM rag.source s JOIN rag.document d ON d.source_id = s.id
+                        WHERE s.collection_id = $1 AND d.current) h";
+    let described: Option<String> = spi::select_one(sql, &[collection.id.into()], |row| row.get(1))?;
     let sql = "SELECT pg_catalog.pg_relation_filenode(pg_catalog.to_regclass(
                    pg_catalog.format('rag.chunk_embedding_hnsw_%s_%s', $1, $2)))::bigint";
     let hnsw: Option<i64> = spi::select_one(sql, &args, |row| row.optional(1))?.flatten();
@@ -28,7 +36,7 @@ pub fn index(collection: &Collection) -> Result<Value> {
     let lexical = spi::select_one(sql, &[collection.name.as_str().into()], lexical)?.unwrap_or(Value::Null);
     Ok(json!({
         "collection": collection.name, "documents": documents, "chunks": chunks, "embedded": embedded,
-        "passages_sha256": passages, "hnsw_file": hnsw, "lexical": lexical,
+        "passages_sha256": passages, "documents_sha256": described, "hnsw_file": hnsw, "lexical": lexical,
     }))
 }
 

@@ -2,16 +2,17 @@
 
 //! Settings of the fusion from the lists that a run kept.
 
+use super::interrupt;
 use crate::spi;
 use crate::store::run;
-use pgrx::{Uuid, check_for_interrupts};
+use pgrx::Uuid;
 use rag_core::evaluation::order::Found;
 use rag_core::evaluation::tune::{self, Candidates, Tuned};
 use rag_core::metrics::Metric;
 use rag_core::query::settings::Settings;
 use rag_core::rank::fusion::{Fusion, List, Lists, Method};
 use rag_core::rank::trace::Stage;
-use rag_core::{Error, Result};
+use rag_core::{Error, Kind, Result};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -29,10 +30,6 @@ pub fn tune(id: i64, grid: &Value, metric: Metric, folds: i32) -> Result<Tuned> 
     let first = Settings::default().apply(&run::settings(id)?)?.fusion;
     let folds = usize::try_from(folds).map_err(|_| Error::invalid(format!("folds must be from 2, not {folds}")))?;
     let settings = settings_of(first, grid)?;
-    let mut interrupt = || {
-        check_for_interrupts!();
-        Ok(())
-    };
     tune::tune(&candidates(id, &settings)?, &settings, metric, folds, &mut interrupt)
 }
 
@@ -75,6 +72,12 @@ fn settings_of(first: Fusion, grid: &Value) -> Result<Vec<Fusion>> {
     let (dense, bm25) = (values("dense_weight")?, values("bm25_weight")?);
     let of_rrf = rrf_k.is_some() || dense.is_some() || bm25.is_some();
     let methods: Vec<Method> = match values("fusion")? {
+        Some(given) if alpha.is_some() && given.iter().all(|fusion| fusion.method != Method::Convex) => {
+            return Err(Error::invalid("alpha is of fusion \"convex\", which is not in the grid"));
+        }
+        Some(given) if of_rrf && given.iter().all(|fusion| fusion.method != Method::Rrf) => {
+            return Err(Error::invalid("rrf_k and weights are of fusion \"rrf\", which is not in the grid"));
+        }
         Some(given) => given.iter().map(|fusion| fusion.method).collect(),
         None if of_rrf && alpha.is_none() => vec![Method::Rrf],
         None if alpha.is_some() && !of_rrf => vec![Method::Convex],
@@ -127,8 +130,11 @@ fn settings_of(first: Fusion, grid: &Value) -> Result<Vec<Fusion>> {
 /// Questions with the lists of a run, and the keys of what is in them.
 fn candidates(id: i64, settings: &[Fusion]) -> Result<Vec<Candidates>> {
     let questions = run::questions(id)?;
+    if questions.is_empty() {
+        return Err(Error::invalid(format!("run {id} has no question with an answer")));
+    }
     let legs = [Stage::Dense, Stage::Bm25];
-    if questions.is_empty() || !questions.iter().all(|q| legs.iter().all(|leg| q.lists.contains_key(leg))) {
+    if !questions.iter().all(|q| legs.iter().all(|leg| q.lists.contains_key(leg))) {
         return Err(Error::invalid(format!("run {id} has not both legs")).with_hint("Run it with mode hybrid."));
     }
     let with_prior = settings.iter().any(|setting| setting.document_weight > 0.0);
@@ -146,7 +152,15 @@ fn candidates(id: i64, settings: &[Fusion]) -> Result<Vec<Candidates>> {
     let read = |row: &spi::Row| Ok((row.get(1)?, *row.get::<Uuid>(2)?.as_bytes()));
     let keys: HashMap<i64, [u8; 16]> =
         spi::by_keys(|| spi::select::<(i64, [u8; 16])>(sql, &[chunks.into()], read))?.into_iter().collect();
+    if let Some(gone) = questions.iter().flat_map(all).find(|f| !keys.contains_key(&f.chunk)) {
+        let message = format!(
+            "passage {} of run {id} is not there any more, or not visible, so its ties cannot be broken",
+            gone.chunk
+        );
+        return Err(Error::new(Kind::NotReady, message).with_hint("Run it again."));
+    }
     let with_key = |f: Found| Found { key: keys.get(&f.chunk).copied().unwrap_or_default(), ..f };
+    let top_k = run::by_id(id)?.top_k.unsigned_abs() as usize;
     Ok(questions
         .into_iter()
         .map(|q| Candidates {
@@ -162,6 +176,7 @@ fn candidates(id: i64, settings: &[Fusion]) -> Result<Vec<Candidates>> {
             },
             question: q.key,
             judged: q.judged,
+            top_k,
         })
         .collect())
 }
@@ -175,12 +190,9 @@ fn list(kept: &run::Kept, stage: Stage) -> List {
     }
 }
 
-/// Passages by the place of their document, which comes once.
+/// Passages by the rank of their document: one more than there are documents of a higher score.
 fn by_document(prior: &[Found]) -> Vec<(i64, u32, f64)> {
-    let mut ranks: HashMap<i64, u32> = HashMap::new();
-    let rank = |f: &Found| {
-        let next = ranks.len() as u32 + 1;
-        (f.chunk, *ranks.entry(f.document).or_insert(next), f.score)
-    };
-    prior.iter().map(rank).collect()
+    let documents: HashMap<i64, f64> = prior.iter().map(|f| (f.document, f.score)).collect();
+    let higher = |score: f64| documents.values().filter(|other| **other > score).count() as u32;
+    prior.iter().map(|f| (f.chunk, 1 + higher(f.score), f.score)).collect()
 }

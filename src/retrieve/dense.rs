@@ -55,14 +55,25 @@ impl Dense {
     ) -> Result<Self> {
         let schema = collection::vector_schema()?;
         let mut dense = Self { found: Vec::new(), query_cut: query.1, vector: query.0, schema };
-        let wanted = request.settings.candidate_k as usize;
-        if !request.settings.exact && eligible.is_all() {
-            dense.found = dense.by_index(collection, wanted)?;
-        }
-        if dense.found.len() < wanted {
-            dense.found = dense.exactly(collection, eligible, wanted)?;
-        }
+        dense.found = dense.find(collection, request, eligible, request.settings.candidate_k as usize)?;
         Ok(dense)
+    }
+
+    /// The nearest `wanted` chunks that are eligible, best first.
+    pub fn find(
+        &self,
+        collection: &Collection,
+        request: &Request,
+        eligible: &Eligible<'_>,
+        wanted: usize,
+    ) -> Result<Vec<(i64, f64)>> {
+        if !request.settings.exact && eligible.is_all() {
+            let found = self.by_index(collection, wanted)?;
+            if found.len() >= wanted {
+                return Ok(found);
+            }
+        }
+        self.exactly(collection, eligible, wanted)
     }
 
     /// Distance of a row's vector `e.embedding` to the parameter $1.

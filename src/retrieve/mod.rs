@@ -77,12 +77,18 @@ pub struct Times {
     pub total: Duration,
 }
 
+/// How equal scores of a leg are ordered, where ids should not decide it: best first in, best first out.
+pub type Ties<'a> = &'a mut dyn FnMut(&mut Vec<(i64, f64)>) -> Result<()>;
+
+/// Candidates beyond the last that are looked at for its equals, when somebody else than their ids is to order them.
+const EQUALS: usize = 1000;
+
 /// Runs a search.
 ///
 /// `memory` bounds what the backend keeps of the BM25 index, in bytes.
 pub fn search(request: &Request, query_embedding: Option<Vec<f32>>, waits: Waits, memory: usize) -> Result<Outcome> {
     let collection = collection::by_name(&request.collection)?;
-    let mut ranked = rank(&collection, request, query_embedding, waits, memory)?;
+    let mut ranked = rank(&collection, request, query_embedding, None, waits, memory)?;
     let top = &ranked.order[..ranked.order.len().min(request.top_k as usize)];
     ranked.trace.enter(Stage::TopK, top.iter().copied());
     let evidence = evidence::read(top, &ranked.trace)?;
@@ -97,6 +103,7 @@ pub fn rank(
     collection: &Collection,
     request: &Request,
     query_embedding: Option<Vec<f32>>,
+    mut ties: Option<Ties<'_>>,
     waits: Waits,
     memory: usize,
 ) -> Result<Ranked> {
@@ -116,7 +123,7 @@ pub fn rank(
         false => Eligible::Filter(&request.filter),
     };
 
-    let dense = match settings.mode {
+    let mut dense = match settings.mode {
         Mode::Bm25 => None,
         Mode::Hybrid | Mode::Dense => {
             match spi::by_values(|| dense_leg(collection, request, &eligible, query_embedding, waits, &mut times)) {
@@ -130,13 +137,25 @@ pub fn rank(
         }
     };
     let before = Instant::now();
-    let bm25 = match settings.mode {
+    let mut bm25 = match settings.mode {
         Mode::Dense => None,
         Mode::Hybrid | Mode::Bm25 => {
             Some(lexical::search(collection, request, &eligible, &configs.usable, candidates, memory)?)
         }
     };
     times.bm25 = before.elapsed();
+    if let Some(ties) = &mut ties {
+        if let Some(leg) = &mut dense {
+            let mut found = std::mem::take(&mut leg.found);
+            order_ties(&mut found, candidates, ties, |wanted| leg.find(collection, request, &eligible, wanted))?;
+            leg.found = found;
+        }
+        if let Some(bm25) = &mut bm25 {
+            order_ties(&mut bm25.found, candidates, ties, |wanted| {
+                Ok(lexical::search(collection, request, &eligible, &configs.usable, wanted, memory)?.found)
+            })?;
+        }
+    }
 
     let before = Instant::now();
     let dense_ids: Vec<i64> = dense.iter().flat_map(|d| d.found.iter().map(|(id, _)| *id)).collect();
@@ -178,6 +197,26 @@ pub fn rank(
     Ok(Ranked { order, trace, times, degraded, query_cut, without_config: configs.missing, bounded })
 }
 
+/// Orders equal scores of a leg by `ties`, before its cut: equals of the last that the leg has left out are looked up first.
+fn order_ties(
+    found: &mut Vec<(i64, f64)>,
+    candidates: usize,
+    ties: &mut Ties<'_>,
+    find: impl FnOnce(usize) -> Result<Vec<(i64, f64)>>,
+) -> Result<()> {
+    if let [.., before, last] = found.as_slice()
+        && found.len() == candidates
+        && before.1 == last.1
+    {
+        let (score, known): (f64, HashSet<i64>) = (last.1, found.iter().map(|(id, _)| *id).collect());
+        let wider = find(candidates + EQUALS)?.into_iter();
+        found.extend(wider.filter(|(id, equal)| *equal == score && !known.contains(id)));
+    }
+    ties(found)?;
+    found.truncate(candidates);
+    Ok(())
+}
+
 /// Only a search whose other leg can answer alone, and whose caller agreed to it, goes on without the dense leg, and
 /// only when the engine is the reason.
 fn may_degrade(request: &Request, error: &Error) -> bool {
@@ -209,8 +248,8 @@ fn dense_leg(
     found
 }
 
-/// Ranks the candidates by their documents among those of all candidates. Passages of one document have one rank; those of a
-/// document without any term of the query have none.
+/// Ranks the candidates by their documents among those of all candidates. Passages of one document have one rank, and so have
+/// documents of equal scores; those of a document without any term of the query have none.
 fn document_prior(
     collection: &Collection,
     candidates: BTreeSet<i64>,
@@ -228,7 +267,12 @@ fn document_prior(
     let documents: Vec<i64> = of_documents.keys().copied().collect();
     let mut scored: Vec<(i64, f64)> = words.of_documents(collection, &documents, memory)?.into_iter().collect();
     scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    for ((document, score), rank) in scored.into_iter().zip(1..) {
+    let mut equal = (f64::NAN, 0);
+    for ((document, score), place) in scored.into_iter().zip(1..) {
+        if score != equal.0 {
+            equal = (score, place);
+        }
+        let rank = equal.1;
         let mut chunks = of_documents.remove(&document).unwrap_or_default();
         chunks.sort_unstable();
         trace.enter_ranked(Stage::Document, chunks.into_iter().map(|chunk| (chunk, rank, score)));

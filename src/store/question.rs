@@ -69,8 +69,30 @@ pub fn insert_set(name: &str, collection_id: i64, description: Option<&str>, acl
     Ok(QuestionSet { id, name: name.to_owned(), collection_id })
 }
 
+/// Keeps a set and its questions as they are until the transaction ends; an error if it is gone.
+pub fn share(set: &QuestionSet) -> Result<()> {
+    spi::lock::shared("rag.question_set", set.id)?;
+    still_there(set)
+}
+
+/// Whether a set without a label asks documents that the caller sees by one.
+pub fn tells_more(set: &QuestionSet) -> Result<bool> {
+    let sql = "SELECT s.acl IS NULL AND EXISTS (SELECT FROM rag.source o JOIN rag.document d ON d.source_id = o.id
+                                                 WHERE o.collection_id = s.collection_id AND d.acl IS NOT NULL)
+                 FROM rag.question_set s WHERE s.id = $1";
+    Ok(spi::select_one(sql, &[set.id.into()], |row| row.get(1))?.unwrap_or(false))
+}
+
+fn still_there(set: &QuestionSet) -> Result<()> {
+    by_name(&set.name).and_then(|now| match now.id == set.id {
+        true => Ok(()),
+        false => Err(Error::new(Kind::NotReady, format!("question set \"{}\" was dropped meanwhile", set.name))),
+    })
+}
+
 /// Drops a set with its questions and runs; returns how many questions it had.
 pub fn delete_set(set: &QuestionSet) -> Result<u64> {
+    spi::lock::exclusive("rag.question_set", set.id)?;
     let count = "SELECT pg_catalog.count(*) FROM rag.question WHERE set_id = $1";
     let questions: i64 = spi::select_one(count, &[set.id.into()], |row| row.get(1))?.unwrap_or_default();
     spi::execute("DELETE FROM rag.question_set WHERE id = $1", &[set.id.into()])?;
@@ -82,6 +104,7 @@ pub fn delete_set(set: &QuestionSet) -> Result<u64> {
 pub fn replace(set: &QuestionSet, questions: &[Question]) -> Result<()> {
     // Two imports into one set would each delete what the other adds.
     spi::lock::exclusive("rag.question_set", set.id)?;
+    still_there(set)?;
     let keys: Vec<String> = questions.iter().map(|q| q.key.clone()).collect();
     let gone = "SELECT q.key, EXISTS (SELECT FROM rag.run r WHERE r.set_id = q.set_id) FROM rag.question q
                  WHERE q.set_id = $1 AND q.key <> ALL ($2) ORDER BY q.ordinal";

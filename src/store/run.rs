@@ -48,6 +48,12 @@ pub struct Record {
 pub struct Asked {
     /// The question.
     pub question_id: i64,
+    /// Whether it had an answer.
+    pub answerable: bool,
+    /// Its cluster.
+    pub cluster: Option<String>,
+    /// Its strata.
+    pub strata: Vec<String>,
     /// `chunk` or `document`.
     pub unit: &'static str,
     /// Judged items with their grades.
@@ -106,8 +112,8 @@ pub fn insert_question(run: i64, asked: &Asked) -> Result<()> {
     let last = asked.lists.iter().find(|list| list.stage == Stage::TopK);
     let [embed, dense, bm25, fusion, total] = asked.times;
     let sql = "INSERT INTO rag.run_question (run_id, question_id, unit, items, grades, gold_ids, gold_items, results, top_score,
-                   embed_ms, dense_ms, bm25_ms, fusion_ms, total_ms)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+                   embed_ms, dense_ms, bm25_ms, fusion_ms, total_ms, answerable, cluster, strata)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)";
     let args = [
         run.into(),
         asked.question_id.into(),
@@ -123,6 +129,9 @@ pub fn insert_question(run: i64, asked: &Asked) -> Result<()> {
         bm25.into(),
         fusion.into(),
         total.into(),
+        asked.answerable.into(),
+        asked.cluster.clone().into(),
+        asked.strata.clone().into(),
     ];
     spi::execute(sql, &args)?;
     for list in &asked.lists {
@@ -154,9 +163,9 @@ pub fn insert_question(run: i64, asked: &Asked) -> Result<()> {
 
 /// The lists and gold of the questions of a run, in the order of the set.
 pub fn questions(run: i64) -> Result<Vec<Kept>> {
-    let sql = "SELECT q.id, q.key, r.unit, r.items, r.grades, r.gold_ids, r.gold_items, coalesce(q.cluster, '')
+    let sql = "SELECT q.id, q.key, r.unit, r.items, r.grades, r.gold_ids, r.gold_items, coalesce(r.cluster, '')
                  FROM rag.run_question r JOIN rag.question q ON q.id = r.question_id
-                WHERE r.run_id = $1 AND q.answerable ORDER BY q.ordinal, q.id";
+                WHERE r.run_id = $1 AND r.answerable ORDER BY q.ordinal, q.id";
     let read = |row: &spi::Row| {
         let grades = row.get::<Vec<i64>>(4)?.into_iter().zip(row.get::<Vec<i32>>(5)?).collect();
         let mut gold: Vec<(i64, Vec<i64>)> = Vec::new();
@@ -230,11 +239,13 @@ pub struct Run {
     pub gold_sha256: Vec<u8>,
     /// What was searched.
     pub index_state: Value,
+    /// Depth of its final ranking.
+    pub top_k: i32,
 }
 
 /// The run of a key.
 pub fn by_id(id: i64) -> Result<Run> {
-    let sql = "SELECT id, set_id, questions_sha256, gold_sha256, index_state FROM rag.run WHERE id = $1";
+    let sql = "SELECT id, set_id, questions_sha256, gold_sha256, index_state, top_k FROM rag.run WHERE id = $1";
     let read = |row: &spi::Row| {
         Ok(Run {
             id: row.get(1)?,
@@ -242,6 +253,7 @@ pub fn by_id(id: i64) -> Result<Run> {
             questions_sha256: row.get(3)?,
             gold_sha256: row.get(4)?,
             index_state: row.get::<JsonB>(5)?.0,
+            top_k: row.get(6)?,
         })
     };
     spi::select_one(sql, &[id.into()], read)?.ok_or_else(|| {
@@ -310,13 +322,22 @@ pub fn delete(id: i64) -> Result<()> {
 
 /// The values of a metric of a stage of a run, by question: its key, cluster, strata and value.
 pub fn values(run: i64, stage: Stage, metric: &str) -> Result<Vec<(i64, Valued)>> {
-    let sql = "SELECT q.id, coalesce(q.cluster, ''), q.strata, m.value
-                 FROM rag.run_metric m JOIN rag.question q ON q.id = m.question_id
+    let sql = "SELECT m.question_id, coalesce(r.cluster, ''), r.strata, m.value
+                 FROM rag.run_metric m JOIN rag.run_question r ON r.run_id = m.run_id AND r.question_id = m.question_id
+                 JOIN rag.question q ON q.id = m.question_id
                 WHERE m.run_id = $1 AND m.stage = $2 AND m.metric = $3 ORDER BY q.ordinal, q.id";
-    spi::select(sql, &[run.into(), stage.name().into(), metric.into()], |row| {
+    let values = spi::select(sql, &[run.into(), stage.name().into(), metric.into()], |row| {
         let valued = Valued { cluster: row.get(2)?, strata: row.get(3)?, value: row.get(4)? };
         Ok((row.get(1)?, valued))
-    })
+    })?;
+    // A mean over those that are left would look like one over all.
+    let sql = "SELECT questions FROM rag.run WHERE id = $1";
+    let asked = spi::select_one(sql, &[run.into()], |row| row.get::<i32>(1))?.unwrap_or_default();
+    if !values.is_empty() && values.len() != asked.unsigned_abs() as usize {
+        let message = format!("run {run} has {metric} of {} of its {asked} questions", values.len());
+        return Err(Error::new(Kind::NotReady, message).with_hint("Rows of it were deleted. Run it again."));
+    }
+    Ok(values)
 }
 
 /// The value of one question.

@@ -74,7 +74,7 @@ fn against(faulty: &dyn Fn(usize, &Question) -> Ranked) -> Difference {
     let (right, wrong) = (values(&questions, &|_, q| fused(q)), values(&questions, faulty));
     let pair = |((first, second), q): ((f64, f64), &Question)| Pair { cluster: q.name.clone(), first, second };
     let pairs: Vec<Pair> = right.into_iter().zip(wrong).zip(&questions).map(pair).collect();
-    compare(&pairs).expect("questions")
+    compare(&pairs, &mut || Ok(())).expect("not interrupted").expect("questions")
 }
 
 fn caught(what: &str, faulty: &dyn Fn(usize, &Question) -> Ranked) {

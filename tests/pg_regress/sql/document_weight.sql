@@ -24,7 +24,7 @@ CREATE FUNCTION pg_temp.wrong(weight double precision) RETURNS TABLE (rows bigin
     WITH found AS (SELECT s.document_id, s.bm25_rank, s.fused_score
                      FROM rag.search('harbour lighthouse', 200, collection => 'whole', mode => 'bm25', candidate_k => 200,
                                      settings => jsonb_build_object('document_weight', weight)) s),
-         documents AS (SELECT b.document_id, rank() OVER (ORDER BY round(b.score::numeric, 9) DESC, b.document_id) AS rank
+         documents AS (SELECT b.document_id, rank() OVER (ORDER BY round(b.score::numeric, 9) DESC) AS rank
                          FROM pg_temp.by_the_book(ARRAY['harbour', 'lighthous']) b
                         WHERE b.document_id IN (SELECT f.document_id FROM found f))
     SELECT count(*), count(*) FILTER (WHERE coalesce(abs(f.fused_score - 1.0 / (60 + f.bm25_rank) - weight / (60 + d.rank)) > 1e-12, true))

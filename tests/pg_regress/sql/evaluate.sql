@@ -1,5 +1,7 @@
 -- rag.evaluate: questions with gold in, runs and what they say out.
 \pset format unaligned
+CREATE FUNCTION pg_temp.message_of(sql text) RETURNS text LANGUAGE plpgsql AS
+$$BEGIN EXECUTE sql; RETURN 'no error'; EXCEPTION WHEN OTHERS THEN RETURN sqlerrm; END$$;
 SELECT rag.create_collection('lore') > 0 AS made;
 -- Passages that BM25 ranks as their words say: three documents of three lines each, cut into one chunk a paragraph.
 SELECT r.chunks FROM unnest(ARRAY['tides', 'ropes', 'lamps']) n, rag.ingest(
@@ -40,7 +42,7 @@ SELECT stratum, stage, value, questions FROM rag.run_summary WHERE run_id = :wor
 SELECT question, stage, rank, d.uri, r.grade FROM rag.run_result r JOIN rag.documents d ON d.id = r.document_id
  WHERE run_id = :words AND question IN ('quote', 'lost') AND stage = 'final' AND rank <= 2 ORDER BY 1, 3;
 SELECT q.key, r.unit, r.results > 0 AS found, r.top_score > 0 AS scored FROM rag.run_question r JOIN rag.question q ON q.id = r.question_id WHERE r.run_id = :words ORDER BY q.ordinal;
-SELECT index_state - 'hnsw_file' - 'passages_sha256' AS index_state FROM rag.run WHERE id = :words;
+SELECT index_state - 'hnsw_file' - 'passages_sha256' - 'documents_sha256' AS index_state FROM rag.run WHERE id = :words;
 
 -- A repeat is the same to the bit.
 SELECT rag.evaluate('lore questions', settings => '{"mode": "hybrid", "exact": true}', name => 'both') AS both_legs \gset
@@ -144,6 +146,67 @@ SELECT rag.create_question_set('empty', 'lore') > 0 AS made;
 SELECT rag.diagnose('empty');
 SELECT rag.diagnose('empty', :words);
 SELECT rag.drop_question_set('empty');
+
+-- The order of ingestion decides nothing: of equal passages those that came first are found as often as the last, in each leg, at the
+-- cut of the candidates, and in the fusion of ranks.
+BEGIN;
+SELECT rag.create_collection('equals') > 0 AS made;
+SELECT sum(r.chunks) FROM generate_series(1, 40) i, rag.ingest('same words in every file', 'f' || i, collection => 'equals') r;
+SELECT rag.create_question_set('equals', 'equals') > 0 AS made;
+SELECT rag.import_questions('equals', (SELECT jsonb_agg(jsonb_build_object('id', s || i, 'text', 'same words', 'strata', jsonb_build_array(s),
+    'gold', jsonb_build_array(jsonb_build_object('uri', CASE s WHEN 'first' THEN 'f1' ELSE 'f40' END)))) FROM unnest('{first,last}'::text[]) s, generate_series(1, 60) i));
+CREATE TEMP TABLE fair AS SELECT settings, rag.evaluate('equals', settings => settings::jsonb) AS id FROM unnest('{"{\"mode\": \"bm25\", \"candidate_k\": 10}","{\"mode\": \"dense\", \"exact\": true, \"candidate_k\": 10}","{\"exact\": true, \"candidate_k\": 10}","{\"exact\": true}"}'::text[]) settings;
+SELECT r.settings, abs(a.value - b.value) < 0.25 AS fair, a.value BETWEEN 0.05 AND 0.5 AS found
+  FROM fair r,
+       LATERAL (SELECT avg(m.value) AS value FROM rag.run_metric m JOIN rag.question q ON q.id = m.question_id WHERE m.run_id = r.id AND m.metric = 'Recall@10' AND m.stage = 'final' AND q.key LIKE 'first%') a,
+       LATERAL (SELECT avg(m.value) AS value FROM rag.run_metric m JOIN rag.question q ON q.id = m.question_id WHERE m.run_id = r.id AND m.metric = 'Recall@10' AND m.stage = 'final' AND q.key LIKE 'last%') b;
+-- What a run kept is what it fused, so tuning begins where the run stands.
+SELECT rag.evaluate('equals', settings => '{"exact": true, "candidate_k": 20}') AS kept \gset
+SELECT abs(t.baseline - r.ndcg_10) < 1e-12 AS same FROM rag.tune(:kept, '{"rrf_k": [1]}') t, rag.runs r WHERE t.fold IS NULL AND r.id = :kept;
+WITH l AS (SELECT question_id, chunk_id, max(rank) FILTER (WHERE stage = 'dense') AS dense, max(rank) FILTER (WHERE stage = 'bm25') AS bm25, max(score) FILTER (WHERE stage = 'fusion') AS fusion
+             FROM rag.run_result WHERE run_id = :kept GROUP BY 1, 2)
+SELECT count(*) > 0 AS some, bool_and(abs(coalesce(1.0 / (60 + dense), 0) + coalesce(1.0 / (60 + bm25), 0) - fusion) < 1e-12) AS formula FROM l WHERE fusion IS NOT NULL;
+-- The depth of a run is part of what is compared, and of what is tuned.
+SELECT rag.evaluate('equals', settings => '{"exact": true, "candidate_k": 20}', top_k => 3) AS short \gset
+SELECT abs(t.baseline - r.ndcg_10) < 1e-12 AS same FROM rag.tune(:short, '{"rrf_k": [1]}') t, rag.runs r WHERE t.fold IS NULL AND r.id = :short;
+SAVEPOINT before;
+SELECT rag.compare(:kept, :short);
+ROLLBACK TO before;
+-- So are titles and metadata, which filters ask for.
+UPDATE rag.document SET metadata = '{"a": 1}' WHERE uri = 'f7' AND source_id = (SELECT source_id FROM rag.sources WHERE name = 'inline/equals');
+SELECT rag.evaluate('equals', settings => '{"exact": true, "candidate_k": 20}') AS other \gset
+SAVEPOINT before;
+SELECT rag.compare(:kept, :other);
+ROLLBACK TO before;
+-- A run keeps what a question was; an import gives gold new keys and changes nothing of what was lost.
+SELECT rag.evaluate('equals', settings => '{"mode": "bm25", "candidate_k": 2}') AS few \gset
+SELECT count(*) AS lost FROM rag.forensics(:few, 10, against => :other) \gset
+SELECT rag.import_questions('equals', (SELECT jsonb_agg(jsonb_build_object('id', s || i, 'text', 'same words', 'strata', jsonb_build_array(s),
+    'gold', jsonb_build_array(jsonb_build_object('uri', CASE s WHEN 'first' THEN 'f1' ELSE 'f40' END)))) FROM unnest('{first,last}'::text[]) s, generate_series(1, 60) i));
+SELECT rag.evaluate('equals', settings => '{"mode": "bm25", "candidate_k": 2}') AS few \gset
+SELECT count(*) = :lost AS same, count(*) > 0 AS some FROM rag.forensics(:few, 10, against => :other);
+UPDATE rag.question SET answerable = false, strata = '{changed}' WHERE key LIKE 'last%' AND set_id = (SELECT id FROM rag.question_set WHERE name = 'equals');
+SELECT stratum, questions FROM rag.compare(:other, :other, '{map}') ORDER BY 1 NULLS FIRST;
+SELECT DISTINCT stratum, questions FROM rag.run_summary WHERE run_id = :other AND stage = 'final' ORDER BY 1 NULLS FIRST;
+-- Rows that are missing are missed, and so are passages.
+DELETE FROM rag.run_metric WHERE run_id = :other AND question_id = (SELECT min(question_id) FROM rag.run_question WHERE run_id = :other);
+SAVEPOINT before;
+SELECT rag.compare(:other, :other);
+ROLLBACK TO before;
+DELETE FROM rag.document WHERE uri = 'f1' AND source_id = (SELECT source_id FROM rag.sources WHERE name = 'inline/equals');
+SELECT regexp_replace(m, '[0-9]+', 'N', 'g') AS message FROM (SELECT pg_temp.message_of(format('SELECT rag.tune(%s)', :kept)) AS m) x;
+ROLLBACK;
+SELECT rag.tune(:both_legs, metric => 'unjudged@10');
+SELECT rag.tune(:both_legs, '{"fusion": ["rrf"], "alpha": [0.1]}');
+SELECT rag.import_questions('lore questions', E'{"id": "a\\u0000b", "text": "t", "gold": [{"uri": "x"}]}');
+INSERT INTO rag.gold (question_id, ordinal, uri, line_start, line_end) SELECT min(id), 99, 'x', -1, -1 FROM rag.question;
+UPDATE rag.question SET strata = '{a,NULL}';
+-- Who sees a run sees what was found: a set without a label tells of documents that have one.
+BEGIN;
+INSERT INTO rag.acl (role, label) VALUES (current_user, 'secret');
+SELECT r.chunks FROM rag.ingest('The secret of the tides.', 'secret.md', collection => 'lore', acl => 'secret') r;
+SELECT rag.evaluate('lore questions', settings => '{"mode": "bm25"}') > 0 AS ran;
+ROLLBACK;
 
 -- The same again, and over an index made anew.
 SELECT repeat, reindexed, ndcg_10, same_lists FROM rag.reproducibility('lore questions', 2, settings => '{"exact": true}', reindex => true);

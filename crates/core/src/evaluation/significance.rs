@@ -15,6 +15,7 @@
 //! * **Minimum detectable difference**: what a test of the level 5 % would find in four of five samples of this size,
 //!   (1.960 + 0.842) · SE, with the bootstrap's standard error. A smaller true difference needs more questions.
 
+use crate::error::Result;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use std::collections::BTreeMap;
@@ -66,10 +67,10 @@ pub struct Difference {
     pub detectable: f64,
 }
 
-/// Compares two runs by the values of their questions; `None` without a question.
-pub fn compare(pairs: &[Pair]) -> Option<Difference> {
+/// Compares two runs by the values of their questions; `None` without a question. `interrupt` is asked between draws.
+pub fn compare(pairs: &[Pair], interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<Difference>> {
     if pairs.is_empty() {
-        return None;
+        return Ok(None);
     }
     let mut clusters: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
     for pair in pairs {
@@ -81,8 +82,8 @@ pub fn compare(pairs: &[Pair]) -> Option<Difference> {
     let questions = pairs.len() as f64;
     let mean = |of: fn(&Pair) -> f64| pairs.iter().map(of).sum::<f64>() / questions;
     let difference = clusters.iter().map(|(sum, _)| sum).sum::<f64>() / questions;
-    let bootstrap = Bootstrap::of(&clusters);
-    Some(Difference {
+    let bootstrap = Bootstrap::of(&clusters, interrupt)?;
+    Ok(Some(Difference {
         questions: pairs.len(),
         clusters: clusters.len(),
         first: mean(|p| p.first),
@@ -90,11 +91,11 @@ pub fn compare(pairs: &[Pair]) -> Option<Difference> {
         difference,
         interval: bootstrap.interval,
         p_bootstrap: bootstrap.p,
-        p_randomization: randomization(&clusters),
+        p_randomization: randomization(&clusters, interrupt)?,
         wins: pairs.iter().filter(|p| p.second > p.first).count(),
         losses: pairs.iter().filter(|p| p.second < p.first).count(),
         detectable: DETECTED * bootstrap.error,
-    })
+    }))
 }
 
 fn generator() -> ChaCha8Rng {
@@ -108,17 +109,18 @@ struct Bootstrap {
 }
 
 impl Bootstrap {
-    fn of(clusters: &[(f64, f64)]) -> Self {
+    fn of(clusters: &[(f64, f64)], interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Self> {
         let mut random = generator();
         // An unbiased enough index: the high half of a product (Lemire, ACM TOMACS 2019), off by less than 2^-40 here.
         let mut index = || ((u128::from(random.next_u64()) * clusters.len() as u128) >> 64) as usize;
         let mut means: Vec<f64> = (0..DRAWS)
             .map(|_| {
+                interrupt()?;
                 let drawn = (0..clusters.len()).map(|_| clusters[index()]);
                 let (sum, count) = drawn.fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
-                sum / count
+                Ok(sum / count)
             })
-            .collect();
+            .collect::<Result<_>>()?;
         means.sort_by(f64::total_cmp);
         let draws = DRAWS as f64;
         let average = means.iter().sum::<f64>() / draws;
@@ -129,11 +131,11 @@ impl Bootstrap {
         let at = (not_above - below) as f64 / 2.0;
         let side = (below as f64 + at).min((DRAWS - not_above) as f64 + at);
         let p = (2.0 * (side + 1.0) / (draws + 1.0)).min(1.0);
-        Self { interval: (means[DRAWS / 40], means[DRAWS - 1 - DRAWS / 40]), p, error }
+        Ok(Self { interval: (means[DRAWS / 40], means[DRAWS - 1 - DRAWS / 40]), p, error })
     }
 }
 
-fn randomization(clusters: &[(f64, f64)]) -> f64 {
+fn randomization(clusters: &[(f64, f64)], interrupt: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
     let sums: Vec<f64> = clusters.iter().map(|(sum, _)| *sum).filter(|sum| *sum != 0.0).collect();
     let observed = sums.iter().sum::<f64>().abs();
     // Sums of the same numbers in another order may differ in their last bits.
@@ -143,7 +145,7 @@ fn randomization(clusters: &[(f64, f64)]) -> f64 {
             sums.iter().enumerate().map(|(n, sum)| if signs >> n & 1 == 1 { -sum } else { *sum }).sum()
         };
         let all = 1_usize << sums.len();
-        return (0..all).filter(|signs| extreme(signed(*signs))).count() as f64 / all as f64;
+        return Ok((0..all).filter(|signs| extreme(signed(*signs))).count() as f64 / all as f64);
     }
     let mut random = generator();
     let mut draw = || -> f64 {
@@ -155,13 +157,32 @@ fn randomization(clusters: &[(f64, f64)]) -> f64 {
             })
             .sum()
     };
-    let as_extreme = (0..DRAWS).filter(|_| extreme(draw())).count();
-    (as_extreme as f64 + 1.0) / (DRAWS as f64 + 1.0)
+    let mut as_extreme = 0;
+    for _ in 0..DRAWS {
+        interrupt()?;
+        as_extreme += usize::from(extreme(draw()));
+    }
+    Ok((as_extreme as f64 + 1.0) / (DRAWS as f64 + 1.0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn compare(pairs: &[Pair]) -> Option<Difference> {
+        super::compare(pairs, &mut || Ok(())).expect("not interrupted")
+    }
+
+    #[test]
+    fn it_can_be_interrupted() {
+        let mut draws = 0;
+        let mut interrupt = || {
+            draws += 1;
+            if draws < 100 { Ok(()) } else { Err(crate::Error::internal("stop")) }
+        };
+        assert!(super::compare(&pairs((0..50).map(f64::from)), &mut interrupt).is_err());
+        assert_eq!(draws, 100);
+    }
     use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 
     fn pairs(differences: impl IntoIterator<Item = f64>) -> Vec<Pair> {

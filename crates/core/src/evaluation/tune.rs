@@ -31,6 +31,8 @@ pub struct Candidates {
     pub cluster: String,
     /// Its gold.
     pub judged: Judged,
+    /// Depth of the final ranking.
+    pub top_k: usize,
     /// The lists of the legs and of the document prior.
     pub lists: Lists,
     /// All that is in them.
@@ -44,6 +46,7 @@ impl Candidates {
         let mut list: Vec<Found> =
             fused.filter_map(|(id, score)| Some(Found { score, ..*self.found.get(&id)? })).collect();
         break_ties(&self.question, &mut list);
+        list.truncate(self.top_k);
         metric.of(&ranking(self.judged.unit, &list), &self.judged.grades)
     }
 }
@@ -80,6 +83,9 @@ pub fn tune(
     folds: usize,
     interrupt: &mut dyn FnMut() -> Result<()>,
 ) -> Result<Tuned> {
+    if matches!(metric, Metric::Unjudged(_)) {
+        return Err(Error::invalid(format!("{metric} is no measure of quality, so nothing is chosen by it")));
+    }
     let clusters: BTreeSet<&str> = questions.iter().map(|q| q.cluster.as_str()).collect();
     if grid.is_empty() || grid.len() > MAX_GRID {
         return Err(Error::invalid(format!("a grid must have 1 to {MAX_GRID} settings, not {}", grid.len())));
@@ -116,7 +122,7 @@ pub fn tune(
             second: values[chosen][*q],
         }));
     }
-    let estimate = significance::compare(&pairs).ok_or_else(|| Error::invalid("there is no question"))?;
+    let estimate = significance::compare(&pairs, interrupt)?.ok_or_else(|| Error::invalid("there is no question"))?;
     Ok(Tuned { folds: told, recommended: grid[best(&|_| true)], estimate })
 }
 
@@ -156,7 +162,7 @@ mod tests {
         let lists = Lists { dense: list(dense), bm25: list(bm25), document: None };
         let entry = |id: &i64| (*id, Found { chunk: *id, document: *id, key: [*id as u8; 16], score: 0.0 });
         let found = dense.iter().chain(bm25).map(entry).collect();
-        Candidates { question: name.clone(), cluster: name, judged, lists, found }
+        Candidates { question: name.clone(), cluster: name, judged, top_k: 100, lists, found }
     }
 
     #[test]

@@ -128,6 +128,8 @@ impl Gold {
 }
 
 fn shortened(text: &str) -> String {
+    // A message ends at a NUL.
+    let text = &text.replace('\0', "\\0");
     if text.chars().count() <= 60 {
         text.to_owned()
     } else {
@@ -157,10 +159,14 @@ fn checked(questions: Vec<Question>) -> Result<Vec<Question>> {
 pub fn check(question: &Question) -> Result<()> {
     let bad = |why: String| Err(Error::invalid(format!("question \"{}\" {why}", shortened(&question.key))));
     if question.key.trim().is_empty() || question.key.len() > MAX_LABEL {
-        return Err(Error::invalid(format!("the id of a question must have 1 to {MAX_LABEL} bytes")));
+        let id = shortened(&question.key);
+        return Err(Error::invalid(format!("the id of a question must have 1 to {MAX_LABEL} bytes, not \"{id}\"")));
     }
     if question.text.trim().is_empty() {
         return bad("has no text".into());
+    }
+    if has_nul(question) {
+        return bad("has a character that PostgreSQL cannot store (U+0000)".into());
     }
     if question.text.len() > MAX_QUERY {
         return bad(format!("has a text of more than {MAX_QUERY} bytes"));
@@ -194,6 +200,30 @@ pub fn check(question: &Question) -> Result<()> {
         error
     })?;
     Ok(())
+}
+
+/// Whether a string of it holds U+0000.
+fn has_nul(question: &Question) -> bool {
+    let of_gold = question.gold.iter().flat_map(|gold| {
+        let (Address::Uri(name) | Address::ExternalId(name)) = &gold.document;
+        let quote = match &gold.span {
+            Span::Quote(quote) => Some(quote),
+            _ => None,
+        };
+        [Some(name), gold.source.as_ref(), gold.note.as_ref(), quote].into_iter().flatten()
+    });
+    let own = [&question.key, &question.text].into_iter().chain(&question.strata).chain(&question.cluster);
+    let json = [&question.filter].into_iter().chain(question.metadata.values()).any(value_has_nul);
+    own.chain(of_gold).any(|text| text.contains('\0')) || question.metadata.keys().any(|key| key.contains('\0')) || json
+}
+
+fn value_has_nul(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(values) => values.iter().any(value_has_nul),
+        Value::Object(object) => object.iter().any(|(key, value)| key.contains('\0') || value_has_nul(value)),
+        _ => false,
+    }
 }
 
 fn check_gold(gold: &Gold) -> std::result::Result<(), &'static str> {

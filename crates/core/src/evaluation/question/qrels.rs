@@ -7,22 +7,33 @@ use crate::error::{Error, Result};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Reads BEIR's `queries.jsonl` and `qrels.tsv` (a header, then query, document and grade). A document is named by its external
+/// Reads BEIR's `queries.jsonl` and `qrels.tsv` (a header, then query, document and grade; the header may be missing). A document is named by its external
 /// id. Returns how many queries were left out because nothing is judged for them.
 pub fn from_beir(queries: &str, qrels: &str) -> Result<(Vec<Question>, usize)> {
     let mut texts = Vec::new();
     for (at, line) in queries.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let bad = |why: String| Error::invalid(format!("line {} of the queries: {why}", at + 1));
         let value: Value = serde_json::from_str(line).map_err(|e| bad(e.to_string()))?;
-        let field = |name: &str| value.get(name).and_then(Value::as_str);
+        let field = |name: &str| match value.get(name) {
+            Some(Value::String(text)) => Some(text.clone()),
+            Some(Value::Number(number)) if name == "_id" => Some(number.to_string()),
+            _ => None,
+        };
         let (Some(id), Some(text)) = (field("_id"), field("text")) else {
             return Err(bad("not an object with \"_id\" and \"text\"".to_owned()));
         };
-        texts.push((id.to_owned(), text.to_owned()));
+        texts.push((id, text));
     }
+    // A first line with a grade is no header.
+    let header = qrels
+        .lines()
+        .next()
+        .is_some_and(|line| line.split('\t').nth(2).is_none_or(|grade| grade.trim().parse::<i64>().is_err()));
     judged(
         texts,
-        rows(qrels, 1, 3)?.into_iter().map(|(at, row)| (at, [row[0].clone(), row[1].clone(), row[2].clone()])),
+        rows(qrels, usize::from(header), 3)?
+            .into_iter()
+            .map(|(at, row)| (at, [row[0].clone(), row[1].clone(), row[2].clone()])),
     )
 }
 
@@ -76,6 +87,10 @@ fn judged(
     let known: BTreeSet<&str> = texts.iter().map(|(key, _)| key.as_str()).collect();
     if let Some(missing) = gold.keys().find(|key| !known.contains(key.as_str())) {
         return Err(Error::invalid(format!("question \"{missing}\" is judged, but its text is not given")));
+    }
+    let mut seen = BTreeSet::new();
+    if let Some((twice, _)) = texts.iter().find(|(key, _)| !seen.insert(key.as_str())) {
+        return Err(Error::invalid(format!("question \"{twice}\" comes twice")));
     }
     let all = texts.len();
     let mut questions = Vec::new();

@@ -104,6 +104,28 @@ fn beir_is_read_and_what_nobody_judged_is_counted() {
 }
 
 #[test]
+fn a_header_may_be_missing_and_ids_may_be_numbers() {
+    let queries = "{\"_id\":1,\"text\":\"one\"}\n{\"_id\":\"2\",\"text\":\"two\"}";
+    let (questions, _) = from_beir(queries, "1\td1\t1\n1\td2\t1\n2\td3\t1\n").expect("reads");
+    assert_eq!(questions.iter().map(|q| q.gold.len()).collect::<Vec<_>>(), [2, 1]);
+}
+
+#[test]
+fn what_cannot_be_stored_names_its_question() {
+    for line in [
+        r#"{"id":"a","text":"t\u0000","gold":[{"uri":"x"}]}"#,
+        r#"{"id":"a","text":"t","gold":[{"uri":"x\u0000"}]}"#,
+        r#"{"id":"a","text":"t","cluster":"\u0000","gold":[{"uri":"x"}]}"#,
+        r#"{"id":"a","text":"t","metadata":{"k":["\u0000"]},"gold":[{"uri":"x"}]}"#,
+        r#"{"id":"a","text":"t","gold":[{"uri":"x","quote":"\u0000"}]}"#,
+        r#"{"id":"a","text":"t","gold":[{"uri":"x","note":"\u0000"}]}"#,
+    ] {
+        assert_eq!(message(line), "question \"a\" has a character that PostgreSQL cannot store (U+0000)");
+    }
+    assert!(message(r#"{"id":"a\u0000b","text":"t","gold":[{"uri":"x"}]}"#).contains("U+0000"));
+}
+
+#[test]
 fn trec_is_read() {
     let (questions, left_out) = from_trec("1\tone two\n2\tthree\n", "1 0 d1 2\n1 Q0 d2 -1\n").expect("reads");
     assert_eq!((questions.len(), left_out, questions[0].text.as_str()), (1, 1, "one two"));
@@ -119,6 +141,8 @@ fn a_query_with_irrelevant_judgments_alone_is_unanswerable_and_not_dropped() {
 #[test]
 fn what_would_change_a_number_silently_is_an_error() {
     let error = |qrels: &str| from_beir("{\"_id\":\"q\",\"text\":\"?\"}", qrels).expect_err(qrels).message;
+    let twice = from_trec("q\tone\nq\ttwo\n", "q 0 d 1\n").expect_err("twice").message;
+    assert_eq!(twice, "question \"q\" comes twice");
     assert_eq!(error("h\nq d1 1\n"), "line 2 of the qrels: 1 columns, not 3");
     assert_eq!(error("h\nq\td1\tx\n"), "line 2 of the qrels: the grade is no whole number");
     assert_eq!(error("h\nr\td1\t1\n"), "question \"r\" is judged, but its text is not given");

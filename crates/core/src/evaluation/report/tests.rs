@@ -83,7 +83,8 @@ fn two(before: Run, after: Run, changed: &[&str]) -> Report {
     let value = |run: &Run| -> Vec<f64> { run.asked.iter().filter_map(|a| a.measured.as_ref()?.value).collect() };
     let pairs = value(&before).into_iter().zip(value(&after)).enumerate();
     let pairs: Vec<Pair> = pairs.map(|(n, (first, second))| Pair { cluster: n.to_string(), first, second }).collect();
-    let differences = compare(&pairs)
+    let differences = compare(&pairs, &mut || Ok(()))
+        .expect("not interrupted")
         .map(|difference| Compared { stratum: None, stage: Stage::TopK, metric: MAIN.to_owned(), difference })
         .into_iter()
         .collect();
