@@ -41,7 +41,7 @@ eval: ## the experiments on all judged collections, against the reference baseli
 	@scripts/setup.sh && scripts/install.sh && eval/run.sh
 eval-quick: ## some of them, in minutes
 	@scripts/setup.sh && scripts/install.sh && eval/run.sh quick
-bench: ## speed
+bench: ## speed and memory, 25 minutes; eval/bench/run.sh FIGURE… for some of it
 	@scripts/setup.sh && scripts/install.sh && eval/bench/run.sh
 clean: ## stop the demo cluster, remove everything built
 	@scripts/clean.sh

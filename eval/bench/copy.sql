@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- The rival's table: the passages of one collection with their vectors, indexed as one does by hand.
--- {collection} is a literal, {dimensions} a number. The only place where rag_eval reads internal tables, because a
--- second embedding of the corpus would take minutes and give the same vectors.
+-- {collection} is a literal, {dimensions} a number. The only place where rag_eval reads vectors from an internal table, because
+-- a second embedding of the corpus would take minutes and give the same vectors.
 CREATE TABLE rag_bench.passage AS
-SELECT k.id, d.external_id,
+SELECT k.id, d.external_id, coalesce(d.title, '') || ' ' || k.content AS content,
        to_tsvector('english', coalesce(d.title, '') || ' ' || k.content) AS tsv,
        e.embedding::halfvec({dimensions}) AS embedding
   FROM rag.collection c

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
 -- Hybrid search as one writes it by hand: $1 question, $2 its vector as text, $3 not used (so that all contenders take the
--- same parameters), $4 results. {words} is the tsquery of the question.
+-- same parameters), $4 results. {words} is the tsquery of the question, {lexical} the best hundred by words with their scores.
 -- The vector is read from its text once: a generic plan that casts $2 beside the operator parses it again for every row,
 -- which makes this statement look ten times slower than it is.
 WITH question AS MATERIALIZED (
@@ -13,11 +13,7 @@ WITH question AS MATERIALIZED (
              LIMIT 100) AS nearest
 ), lexical AS MATERIALIZED (
     SELECT id, row_number() OVER (ORDER BY score DESC, id) AS rank
-      FROM (SELECT p.id, ts_rank(p.tsv, words) AS score
-              FROM rag_bench.passage p, question
-             WHERE p.tsv @@ words
-             ORDER BY score DESC, p.id
-             LIMIT 100) AS matching
+      FROM ({lexical}) AS matching
 ), fused AS (
     SELECT id, sum(1.0 / (60 + rank)) AS score
       FROM (SELECT * FROM dense UNION ALL SELECT * FROM lexical) AS both_legs

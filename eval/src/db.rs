@@ -14,10 +14,24 @@ use std::env;
 ///
 /// Notices of the server go to standard error, so that a long sync can be watched.
 pub fn connect(dsn: Option<&str>) -> Result<Client> {
-    let mut config = match dsn {
-        Some(dsn) => dsn.parse::<Config>().map_err(|e| Error::invalid(format!("bad connection string: {e}")))?,
-        None => from_environment()?,
-    };
+    open(config(dsn)?)
+}
+
+/// Connects to another database of the same server.
+pub fn connect_to(dsn: Option<&str>, database: &str) -> Result<Client> {
+    let mut config = config(dsn)?;
+    config.dbname(database);
+    open(config)
+}
+
+fn config(dsn: Option<&str>) -> Result<Config> {
+    match dsn {
+        Some(dsn) => dsn.parse::<Config>().map_err(|e| Error::invalid(format!("bad connection string: {e}"))),
+        None => from_environment(),
+    }
+}
+
+fn open(mut config: Config) -> Result<Client> {
     config.application_name("rag_eval");
     config.notice_callback(|notice| eprintln!("{}: {}", notice.severity().to_lowercase(), notice.message()));
     config.connect(NoTls).map_err(|e| sql("could not connect", &e))

@@ -9,7 +9,7 @@ use rag_eval::corpus::{self, Corpus};
 use rag_eval::import::{Import, import};
 use rag_eval::output::{self, Expectation};
 use rag_eval::run::{Judged, Retrieval, run};
-use rag_eval::{Error, Result, bench, db, experiments, lexical};
+use rag_eval::{Error, Result, bench, db, experiments};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -36,14 +36,8 @@ enum Command {
     Compare(Compare),
     /// Makes the classic experiments on all collections and renews the pages with their tables
     Experiments(experiments::Experiments),
-    /// Compares latencies with floors and rivals
+    /// Measures speed, memory and growth, against floors and rivals
     Bench(bench::Bench),
-    /// Compares the BM25 leg with PostgreSQL's full text search
-    Lexical(lexical::rival::Rival),
-    /// Shows how the BM25 index grows
-    LexicalGrowth(lexical::growth::Growth),
-    /// Measures the BM25 leg under labels, policies and filters
-    LexicalRights(lexical::rights::Rights),
 }
 
 #[derive(Debug, clap::Args)]
@@ -86,16 +80,7 @@ fn main() -> ExitCode {
         Command::Experiments(request) => {
             experiments::run(&|| db::connect(cli.dsn.as_deref()), request).map(|tables| print!("{tables}"))
         }
-        Command::Bench(request) => bench_command(cli.dsn.as_deref(), request),
-        Command::Lexical(request) => {
-            lexical::rival::measure(&|| db::connect(cli.dsn.as_deref()), request).map(|page| print!("{page}"))
-        }
-        Command::LexicalGrowth(request) => {
-            lexical::growth::measure(&|| db::connect(cli.dsn.as_deref()), request).map(|page| print!("{page}"))
-        }
-        Command::LexicalRights(request) => {
-            lexical::rights::measure(&|| db::connect(cli.dsn.as_deref()), request).map(|page| print!("{page}"))
-        }
+        Command::Bench(request) => bench::run(cli.dsn.as_deref(), request).map(|text| print!("{text}")),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -164,10 +149,4 @@ fn compare_command(dsn: Option<&str>, request: &Compare) -> Result<()> {
         0 => Ok(()),
         failed => Err(Error::invalid(format!("{failed} of {} numbers are outside of their tolerance", outcomes.len()))),
     }
-}
-
-fn bench_command(dsn: Option<&str>, request: &bench::Bench) -> Result<()> {
-    let connect = || db::connect(dsn);
-    print!("{}", bench::bench(&connect, request)?);
-    Ok(())
 }

@@ -25,7 +25,6 @@
 //! ```
 #![deny(missing_docs)]
 
-pub mod bm25;
 pub mod chaos;
 mod cluster;
 mod failure;
@@ -37,6 +36,7 @@ pub mod standin;
 
 pub use cluster::{Cluster, Mode, with_bare_cluster, with_cluster};
 pub use failure::{Failure, TestResult};
+pub use rag_eval::bm25;
 
 use std::path::{Path, PathBuf};
 

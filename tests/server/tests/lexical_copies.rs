@@ -28,7 +28,7 @@ fn fill(client: &mut Client) -> TestResult<i64> {
 
 fn right(client: &mut Client) -> TestResult {
     let chance = &mut Chance::new(5);
-    (0..10).try_for_each(|_| check(client, "lex", &bm25::query(chance), 20))
+    Ok((0..10).try_for_each(|_| check(client, "lex", &bm25::query(chance), 20))?)
 }
 
 /// The standby has replayed what the primary has written.
@@ -116,7 +116,7 @@ fn dump(cluster: &Cluster, name: &str, format: &str, more: &[&str]) -> TestResul
 
 fn answers(client: &mut Client) -> TestResult<Vec<Vec<(i64, f64)>>> {
     let chance = &mut Chance::new(77);
-    (0..10).map(|_| bm25::search(client, "lex", &bm25::query(chance), 20, "{}")).collect()
+    Ok((0..10).map(|_| bm25::search(client, "lex", &bm25::query(chance), 20, "{}")).collect::<Result<_, _>>()?)
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn fill(client: &mut Client, count: u64) -> TestResult<i64> {
 
 fn right(client: &mut Client) -> TestResult {
     let chance = &mut Chance::new(5);
-    (0..10).try_for_each(|_| check(client, "lex", &bm25::query(chance), 20))
+    Ok((0..10).try_for_each(|_| check(client, "lex", &bm25::query(chance), 20))?)
 }
 
 /// SQLSTATE and hint of a failure.

@@ -4,8 +4,8 @@
 //!
 //! Owns the rows it measures on: chunks written by plain SQL, without an engine and without vectors, so that a hundred
 //! thousand are there in seconds and the triggers that index them do what they do in a sync. [`rival`] compares with
-//! PostgreSQL's own full text search on a judged corpus, [`growth`] shows what an invented one of any size costs, [`rights`] what labels and
-//! filters do.
+//! PostgreSQL's own full text search on a judged corpus, [`growth`] shows what an invented one of any size costs, [`rights`]
+//! what labels and filters do.
 
 pub mod growth;
 pub mod rights;

@@ -7,7 +7,10 @@
 //! 0700: where this program may not open it (another user, another machine), those two rows are left out and the
 //! report says so.
 
-use super::{Bench, Connect, Contender, Work, interleave, table};
+use super::figure::Figure;
+use super::judged::Judged;
+use super::turns::{Connect, Contender, Work, interleave, table};
+use super::{Bench, processes};
 use crate::db;
 use postgres::Client;
 use rag_core::error::Kind;
@@ -17,7 +20,7 @@ use rag_core::{Error, Result};
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// Where the socket is within the data folder.
@@ -73,20 +76,20 @@ fn unexpected() -> Error {
     Error::new(Kind::Connection, "the engine answered something else than it was asked")
 }
 
-/// The comparison as Markdown.
-pub fn measure(connect: Connect<'_>, request: &Bench, texts: &[String]) -> Result<String> {
+/// Measures it.
+pub fn measure(connect: Connect<'_>, request: &Bench, judged: &Judged) -> Result<Figure> {
+    let Judged { texts, model, model_path, .. } = judged;
     let mut setup = connect()?;
-    let (model, path) = model_of(&mut setup, &request.collection)?;
     let nothing = statement(connect, "SELECT $1::text")?;
     let embed = statement(connect, "SELECT rag.embed_query($1, $2)")?;
     let socket = match &request.engine_socket {
         Some(path) => path.clone(),
-        None => data_folder(&mut setup)?.join(SOCKET),
+        None => processes::data_folder(&mut setup)?.join(SOCKET),
     };
     // The engine starts at first use.
-    setup.execute("SELECT rag.embed_query('warm up', $1)", &[&model]).map_err(|e| db::sql("could not embed", &e))?;
+    setup.execute("SELECT rag.embed_query('warm up', $1)", &[model]).map_err(|e| db::sql("could not embed", &e))?;
     let direct = Engine::connect(&socket).and_then(|mut engine| {
-        let spec = engine.describe(&model, &path)?;
+        let spec = engine.describe(model, model_path)?;
         Ok((RefCell::new(engine), spec))
     });
 
@@ -99,13 +102,22 @@ pub fn measure(connect: Connect<'_>, request: &Bench, texts: &[String]) -> Resul
         contenders.insert(2, Contender { name: "engine, embed".to_owned(), work: direct_work(engine, spec, texts) });
     }
     let times = interleave(&mut contenders, texts.len(), request.rounds)?;
-    let rows: Vec<_> = contenders.iter().zip(times).map(|(c, t)| (c.name.clone(), t, None)).collect();
+    let rows = contenders.iter().zip(times).map(|(c, t)| (c.name.clone(), t, Vec::new())).collect();
     let base = if direct.is_ok() { "engine, embed" } else { "rag.embed_query" };
-    let mut out = format!("## What SQL adds to the embedding of a query\n\n{}", table(&rows, base, None));
+    let mut figure = Figure::new(
+        "What SQL adds to the embedding of a query",
+        format!(
+            "{} questions of {}, {} rounds, query by query in turns; milliseconds seen from a client on the same machine.",
+            texts.len(),
+            judged.set.name(),
+            request.rounds
+        ),
+    );
+    figure.tables.push(table("", rows, base, &[]));
     if let Err(error) = &direct {
-        out.push_str(&format!("\nThe engine was not asked directly: {error}.\n"));
+        figure.notes.push(format!("The engine was not asked directly: {error}."));
     }
-    Ok(out)
+    Ok(figure)
 }
 
 type Prepared = (Client, postgres::Statement);
@@ -123,7 +135,7 @@ fn nothing_work((mut client, statement): Prepared, texts: &[String]) -> Work<'_>
     })
 }
 
-fn embed_work((mut client, statement): Prepared, texts: &[String], model: String) -> Work<'_> {
+fn embed_work<'a>((mut client, statement): Prepared, texts: &'a [String], model: &'a str) -> Work<'a> {
     Box::new(move |at| {
         client.execute(&statement, &[&texts[at], &model]).map_err(|e| db::sql("could not embed", &e))?;
         Ok(())
@@ -147,27 +159,4 @@ fn direct_work<'a>(engine: &'a RefCell<Engine>, spec: &'a ModelSpec, texts: &'a 
             _ => Err(unexpected()),
         }
     })
-}
-
-/// Name and folder of the collection's model.
-pub fn model_of(client: &mut Client, collection: &str) -> Result<(String, String)> {
-    let row = client
-        .query_opt(
-            "SELECT m.name, m.path FROM rag.collection c JOIN rag.model m ON m.id = c.model_id WHERE c.name = $1",
-            &[&collection],
-        )
-        .map_err(|e| db::sql("could not read the collection", &e))?;
-    match row {
-        Some(row) => Ok((row.get(0), row.get(1))),
-        None => Err(Error::new(Kind::NotFound, format!("collection \"{collection}\" does not exist"))
-            .with_hint("Import the corpus first: rag_eval import … --collection NAME.")),
-    }
-}
-
-fn data_folder(client: &mut Client) -> Result<PathBuf> {
-    // Only a superuser may see it; anybody else cannot open the socket either.
-    let row = client
-        .query_one("SELECT current_setting('data_directory')", &[])
-        .map_err(|e| db::sql("could not read data_directory", &e))?;
-    Ok(PathBuf::from(row.get::<_, String>(0)))
 }

@@ -2,14 +2,19 @@
 
 //! The BM25 leg against an oracle that knows nothing of an index.
 //!
-//! Owns the formula written once more over the rows that a session sees, the comparison, and random passages written by
+//! For the server tests and for the load of [`bench`](crate::bench). Owns the formula written once more over the rows that a session sees, the comparison, and random passages written by
 //! plain SQL, so that neither an engine nor a parser is needed.
 
-use crate::chaos::Chance;
-use crate::{Failure, TestResult};
+use crate::chance::Chance;
+use crate::db;
 use postgres::{Client, GenericClient};
+use rag_core::{Error, Result};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
+
+fn failed(error: postgres::Error) -> Error {
+    db::sql("could not ask the server", &error)
+}
 
 /// Words of random passages.
 pub const WORDS: u64 = 14;
@@ -28,7 +33,7 @@ pub struct Passage {
 }
 
 /// The passages of a collection that the session sees now, with the rights it has.
-pub fn passages(client: &mut impl GenericClient, collection: &str) -> TestResult<Vec<Passage>> {
+pub fn passages(client: &mut impl GenericClient, collection: &str) -> Result<Vec<Passage>> {
     let sql = "SELECT k.id, k.document_id, k.dl, k.tsv::text FROM rag.chunk k
                 WHERE k.current AND k.collection_id = (SELECT c.id FROM rag.collection c WHERE c.name = $1)";
     let row = |row: &postgres::Row| Passage {
@@ -37,7 +42,7 @@ pub fn passages(client: &mut impl GenericClient, collection: &str) -> TestResult
         dl: row.get(2),
         tfs: lexemes(row.get::<_, &str>(3)),
     };
-    Ok(client.query(sql, &[&collection])?.iter().map(row).collect())
+    Ok(client.query(sql, &[&collection]).map_err(failed)?.iter().map(row).collect())
 }
 
 /// `'a':1,3 'b'` as {a: 2, b: 1}; lexemes here have neither spaces nor quotes.
@@ -95,19 +100,19 @@ pub fn search(
     query: &[String],
     k: usize,
     filter: &str,
-) -> TestResult<Vec<(i64, f64)>> {
+) -> Result<Vec<(i64, f64)>> {
     let sql = "SELECT chunk_id, bm25_score FROM rag.search($1, $2, $3::text::jsonb, collection => $4, mode => 'bm25')
                 ORDER BY rank";
-    let rows = client.query(sql, &[&query.join(" "), &(k as i32), &filter, &collection])?;
+    let rows = client.query(sql, &[&query.join(" "), &(k as i32), &filter, &collection]).map_err(failed)?;
     Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
 }
 
 /// Fails unless `found` are the best `k` of all that match, with their scores, and equal ones by key.
-pub fn same(found: &[(i64, f64)], expected: &[Scored], k: usize) -> TestResult {
+pub fn same(found: &[(i64, f64)], expected: &[Scored], k: usize) -> Result<()> {
     let places: HashMap<i64, &Scored> = expected.iter().map(|s| (s.id, s)).collect();
     let wrong = |what: &str| {
         let expected: Vec<(i64, f64)> = expected.iter().take(k + 1).map(|s| (s.id, s.score)).collect();
-        Err(Failure::new(format!("{what}\nfound    {found:?}\nexpected {expected:?}")))
+        Err(Error::invalid(format!("{what}\nfound    {found:?}\nexpected {expected:?}")))
     };
     if found.len() != k.min(expected.len()) {
         return wrong("not as many as there are");
@@ -140,12 +145,12 @@ fn may_precede(first: &Scored, second: &Scored) -> bool {
 }
 
 /// Searches and compares with what the same session sees, passages and whole documents.
-pub fn check(client: &mut impl GenericClient, collection: &str, query: &[String], k: usize) -> TestResult {
+pub fn check(client: &mut impl GenericClient, collection: &str, query: &[String], k: usize) -> Result<()> {
     let all = passages(client, collection)?;
     let found = search(client, collection, query, k, "{}")?;
     same(&found, &scored(&all, |_| true, query), k)
         .and_then(|()| same_documents(client, collection, query, k, &all))
-        .map_err(|e| Failure::new(format!("{query:?} in {collection}, {} passages: {e}", all.len())))
+        .map_err(|e| Error::invalid(format!("{query:?} in {collection}, {} passages: {e}", all.len())))
 }
 
 /// Documents, each the sum of its passages.
@@ -172,31 +177,32 @@ fn same_documents(
     query: &[String],
     k: usize,
     all: &[Passage],
-) -> TestResult {
+) -> Result<()> {
     let sql = "SELECT chunk_id, bm25_rank, fused_score FROM rag.search($1, $2, collection => $3, mode => 'bm25',
                                                           settings => '{\"document_weight\": 1, \"rrf_k\": 60}')";
     let documents: HashMap<i64, i64> = all.iter().map(|p| (p.id, p.document)).collect();
     let scores: HashMap<i64, Scored> = scored(&whole(all), |_| true, query).into_iter().map(|s| (s.id, s)).collect();
     let mut ranks: BTreeMap<i64, i64> = BTreeMap::new();
-    for row in client.query(sql, &[&query.join(" "), &(k as i32), &collection])? {
+    for row in client.query(sql, &[&query.join(" "), &(k as i32), &collection]).map_err(failed)? {
         let (id, rank, fused): (i64, i32, f64) = (row.get(0), row.get(1), row.get(2));
         let rest = fused - 1.0 / f64::from(60 + rank);
         let rank = 1.0 / rest - 60.0;
         let Some(document) = documents.get(&id).filter(|_| (rank - rank.round()).abs() < 1e-6) else {
-            return Err(Failure::new(format!("chunk {id} has {rest} of its document")));
+            return Err(Error::invalid(format!("chunk {id} has {rest} of its document")));
         };
         if ranks.insert(*document, rank.round() as i64).is_some_and(|other| other != rank.round() as i64) {
-            return Err(Failure::new(format!("document {document} has several ranks")));
+            return Err(Error::invalid(format!("document {document} has several ranks")));
         }
     }
     let mut order: Vec<(i64, &Scored)> = Vec::new();
     for (document, rank) in &ranks {
-        let score = scores.get(document).ok_or_else(|| Failure::new(format!("document {document} does not match")))?;
+        let score =
+            scores.get(document).ok_or_else(|| Error::invalid(format!("document {document} does not match")))?;
         order.push((*rank, score));
     }
     order.sort_by_key(|(rank, _)| *rank);
     match order.windows(2).find(|pair| pair[0].0 == pair[1].0 || !may_precede(pair[0].1, pair[1].1)) {
-        Some(pair) => Err(Failure::new(format!("documents rank as {pair:?}, of {} passages", all.len()))),
+        Some(pair) => Err(Error::invalid(format!("documents rank as {pair:?}, of {} passages", all.len()))),
         None => Ok(()),
     }
 }
@@ -232,19 +238,21 @@ fn document(collection: i64, number: u64) -> i64 {
 }
 
 /// Makes a collection of a name with a source and documents of its own; returns the key of it, its source and a document.
-pub fn collection(client: &mut impl GenericClient, name: &str) -> TestResult<i64> {
+pub fn collection(client: &mut impl GenericClient, name: &str) -> Result<i64> {
     let sql = "INSERT INTO rag.collection (name, model_id) SELECT $1, min(m.id) FROM rag.model m RETURNING id";
-    let id: i64 = client.query_one(sql, &[&name])?.get(0);
-    client.batch_execute(&format!(
+    let id: i64 = client.query_one(sql, &[&name]).map_err(failed)?.get(0);
+    let source = format!(
         "INSERT INTO rag.source (id, collection_id, name, kind, location, text_search_config)
               VALUES ({id}, {id}, '{name}', 'inline', '', 'pg_catalog.simple')"
-    ))?;
+    );
+    client.batch_execute(&source).map_err(failed)?;
     for number in 0..=DOCUMENTS {
-        client.batch_execute(&format!(
+        let document = format!(
             "INSERT INTO rag.document (id, source_id, uri, media_type, content_sha256, options_sha256, parser_version)
                   VALUES ({}, {id}, '{name} {number}', 'text/plain', sha256('a'), sha256('b'), '1')",
             document(id, number)
-        ))?;
+        );
+        client.batch_execute(&document).map_err(failed)?;
     }
     Ok(id)
 }
@@ -275,7 +283,7 @@ pub fn insert(chance: &mut Chance, collection: i64, ordinal: u64, count: u64, la
 }
 
 /// One column of one row of the view `rag.lexical_status`, as text.
-pub fn status(client: &mut Client, collection: &str, column: &str) -> TestResult<String> {
+pub fn status(client: &mut Client, collection: &str, column: &str) -> Result<String> {
     let sql = format!("SELECT {column}::text FROM rag.lexical_status WHERE collection = $1 AND unit = 'chunk'");
-    Ok(client.query_one(&sql, &[&collection])?.get(0))
+    Ok(client.query_one(&sql, &[&collection]).map_err(failed)?.get(0))
 }

@@ -7,23 +7,14 @@
 //! passages pass.
 
 use super::{NAME, growth};
-use crate::bench::{Contender, interleave};
+use crate::bench::Bench;
+use crate::bench::figure::{Figure, Kind, Table, number};
+use crate::bench::turns::{Connect, Contender, interleave};
 use crate::db;
-use crate::latency::shown;
-use postgres::Client;
 use rag_core::Result;
-use std::fmt::Write as _;
 
-/// What to measure.
-#[derive(Debug, Clone, clap::Args)]
-pub struct Rights {
-    /// Number of chunks
-    #[arg(default_value_t = 100_000)]
-    pub chunks: u64,
-    /// Queries
-    #[arg(long, default_value_t = 200)]
-    pub queries: usize,
-}
+/// Queries, unless it is said.
+const QUERIES: usize = 200;
 
 const LABELS: u64 = 10;
 
@@ -45,33 +36,42 @@ const ROLES: &str = "DO $$ BEGIN
      DROP POLICY IF EXISTS rag_bench ON rag.chunk;";
 const POLICY: &str = "CREATE POLICY rag_bench ON rag.chunk AS RESTRICTIVE TO rag_bench_policy USING (token_count = 0)";
 
-/// Measures and returns a page of Markdown.
-pub fn measure(connect: &dyn Fn() -> Result<Client>, request: &Rights) -> Result<String> {
+/// Measures it, in a database that is dropped afterwards.
+pub fn measure(connect: Connect<'_>, request: &Bench) -> Result<Figure> {
+    let chunks = request.size();
     let failed = |e: postgres::Error| db::sql("could not measure", &e);
     let mut client = connect()?;
-    growth::load(&mut client, request.chunks, &|number| Some(format!("team{}", number % LABELS)))?;
+    growth::load(&mut client, chunks, &|number| Some(format!("team{}", number % LABELS)))?;
     client.execute("SELECT rag.compact($1)", &[&NAME]).map_err(failed)?;
     super::apart(
         &mut client,
         &["CREATE INDEX IF NOT EXISTS chunk_tsv ON rag.chunk USING gin (tsv)", "VACUUM ANALYZE"],
     )?;
     client.batch_execute(ROLES).map_err(failed)?;
-    let queries = growth::queries(request.chunks, request.queries);
-    let facts: Vec<String> = db::environment(&mut client)?.iter().map(|(k, v)| format!("{k} {v}")).collect();
-    let mut out = format!(
-        "# The BM25 leg under labels, policies and filters\n\nOn: {}. {} invented chunks with ten labels, {} queries of 2 to 6 \
-         terms, the best 100; milliseconds seen from a client on the same machine. The filter is a range of lines that so much of \
-         the collection passes.\n\n| caller | filter passes | p50 | p95 |\n|---|---:|---:|---:|\n",
-        facts.join(", "),
-        request.chunks,
-        request.queries
+    let queries = growth::queries(chunks, request.queries.unwrap_or(QUERIES));
+    let mut figure = Figure::new(
+        "The BM25 leg under labels, policies and filters",
+        format!(
+            "{chunks} invented chunks with ten labels, {} queries of 2 to 6 terms, the best 100; milliseconds seen from a client on \
+             the same machine. The filter is a range of lines that so much of the collection passes.",
+            queries.len()
+        ),
+    );
+    let mut table = Table::new(
+        "",
+        &[
+            ("caller", Kind::Text),
+            ("filter passes", Kind::Text),
+            ("p50", Kind::Milliseconds),
+            ("p95", Kind::Milliseconds),
+        ],
     );
     for (caller, role) in CALLERS {
         if role.ends_with("policy") {
             client.batch_execute(POLICY).map_err(failed)?;
         }
         for share in [None, Some(0.5), Some(0.01), Some(0.0001)] {
-            let lines = share.map(|share: f64| (request.chunks as f64 * share) as u64);
+            let lines = share.map(|share: f64| (chunks as f64 * share) as u64);
             let filter = lines.map_or_else(|| "{}".to_owned(), |lines| format!("{{\"line\": {{\"lt\": {lines}}}}}"));
             let mut session = connect()?;
             session.batch_execute(role).map_err(failed)?;
@@ -84,7 +84,8 @@ pub fn measure(connect: &dyn Fn() -> Result<Client>, request: &Rights) -> Result
             let times = interleave(&mut contenders, queries.len(), 1)?;
             let passes = share.map_or_else(|| "all".to_owned(), |share| format!("{} %", share * 100.0));
             for time in times {
-                let _ = writeln!(out, "| {caller} | {passes} | {} | {} |", shown(time.p50()), shown(time.p95()));
+                let row = vec![caller.into(), passes.as_str().into(), number(time.p50()), number(time.p95())];
+                table.rows.push(row);
             }
         }
     }
@@ -92,5 +93,6 @@ pub fn measure(connect: &dyn Fn() -> Result<Client>, request: &Rights) -> Result
                 DELETE FROM rag.acl WHERE role IN ('rag_bench_label', 'rag_bench_policy');
                 DROP ROLE rag_bench_label, rag_bench_policy";
     client.batch_execute(done).map_err(failed)?;
-    Ok(out)
+    figure.tables.push(table);
+    Ok(figure)
 }

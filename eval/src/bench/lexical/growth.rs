@@ -7,25 +7,22 @@
 //! text search configuration leaves out stop words. The same seed gives the same corpus everywhere.
 
 use super::{NAME, SEARCH, Status};
+use crate::bench::Bench;
+use crate::bench::figure::{Figure, Kind, Table, number};
+use crate::bench::turns::Connect;
 use crate::db;
-use crate::latency::{Latency, shown};
+use crate::latency::Latency;
 use postgres::Client;
 use rag_core::{Error, Result};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::time::Instant;
 
-/// What to measure.
-#[derive(Debug, Clone, clap::Args)]
-pub struct Growth {
-    /// Numbers of chunks
-    #[arg(required = true)]
-    pub chunks: Vec<u64>,
-    /// Queries
-    #[arg(long, default_value_t = 500)]
-    pub queries: usize,
-}
+/// Numbers of chunks and of queries, unless they are said.
+const SIZES: [u64; 2] = [100_000, 1_000_000];
+const QUERIES: usize = 500;
 
 /// Chunks of one statement.
 const BATCH: u64 = 20_000;
@@ -72,27 +69,45 @@ fn chunk(number: u64, chunks: u64) -> BTreeMap<u32, u32> {
     words
 }
 
-/// Measures each size and returns a page of Markdown.
-pub fn measure(connect: &dyn Fn() -> Result<Client>, request: &Growth) -> Result<String> {
-    let mut client = connect()?;
-    let facts: Vec<String> = db::environment(&mut client)?.iter().map(|(k, v)| format!("{k} {v}")).collect();
-    let mut out = format!(
-        "# How the BM25 index grows\n\nOn: {}. Invented chunks of about 110 distinct terms, {} queries of 2 to 6 terms, the best \
-         100; milliseconds seen from a client on the same machine. *Build* is `rag.reindex_lexical`, from the stored `tsv`, one \
-         core; its WAL is that of the index alone. *Merge* is `rag.compact` of what the build has left.\n\n| chunks | postings | \
-         build, s | million postings/s | WAL per chunk, bytes | bytes per posting | segments | p50 | p95 | merge, s | p50 merged | \
-         p95 merged | first answers, p50 | p95 |\n|{}\n",
-        facts.join(", "),
-        request.queries,
-        "---:|".repeat(14)
+/// Measures each size, in a database that is dropped afterwards.
+pub fn measure(connect: Connect<'_>, request: &Bench) -> Result<Figure> {
+    let queries = request.queries.unwrap_or(QUERIES);
+    let sizes = if request.chunks.is_empty() { &SIZES[..] } else { &request.chunks[..] };
+    let mut figure = Figure::new(
+        "How the BM25 index grows",
+        format!(
+            "Invented chunks of about 110 distinct terms, {queries} queries of 2 to 6 terms, the best 100; milliseconds seen from a \
+             client on the same machine. *Build* is `rag.reindex_lexical`, from the stored `tsv`, one core; its WAL is that of the \
+             index alone. *Merge* is `rag.compact` of what the build has left."
+        ),
     );
-    for chunks in &request.chunks {
-        out.push_str(&row(connect, *chunks, request.queries)?);
+    let mut table = Table::new(
+        "",
+        &[
+            ("chunks", Kind::Count),
+            ("postings", Kind::Count),
+            ("build, s", Kind::Seconds),
+            ("million postings/s", Kind::Ratio),
+            ("WAL per chunk, bytes", Kind::Count),
+            ("bytes per posting", Kind::Ratio),
+            ("segments", Kind::Count),
+            ("p50", Kind::Milliseconds),
+            ("p95", Kind::Milliseconds),
+            ("merge, s", Kind::Seconds),
+            ("p50 merged", Kind::Milliseconds),
+            ("p95 merged", Kind::Milliseconds),
+            ("first answers, p50", Kind::Milliseconds),
+            ("p95", Kind::Milliseconds),
+        ],
+    );
+    for chunks in sizes {
+        table.rows.push(row(connect, *chunks, queries)?);
     }
-    Ok(out)
+    figure.tables.push(table);
+    Ok(figure)
 }
 
-fn row(connect: &dyn Fn() -> Result<Client>, chunks: u64, queries: usize) -> Result<String> {
+fn row(connect: Connect<'_>, chunks: u64, queries: usize) -> Result<Vec<Value>> {
     let mut client = connect()?;
     load(&mut client, chunks, &|_| None)?;
     let failed = |e: postgres::Error| db::sql("could not measure", &e);
@@ -112,21 +127,22 @@ fn row(connect: &dyn Fn() -> Result<Client>, chunks: u64, queries: usize) -> Res
     let merged = started.elapsed().as_secs_f64();
     super::apart(&mut client, TIDY)?;
     let (first, one) = times(connect, chunks, queries)?;
-    let mut out = String::new();
-    let _ = writeln!(
-        out,
-        "| {chunks} | {postings} | {built:.1} | {:.2} | {} | {:.2} | {segments} | {} | {} | {merged:.1} | {} | {} | {} | {} |",
-        postings as f64 / built / 1e6,
-        wal / chunks as i64,
-        bytes as f64 / postings as f64,
-        shown(several.p50()),
-        shown(several.p95()),
-        shown(one.p50()),
-        shown(one.p95()),
-        shown(first.p50()),
-        shown(first.p95())
-    );
-    Ok(out)
+    Ok(vec![
+        Value::from(chunks),
+        Value::from(postings),
+        number(built),
+        number(postings as f64 / built / 1e6),
+        Value::from(wal / chunks as i64),
+        number(bytes as f64 / postings as f64),
+        Value::from(segments),
+        number(several.p50()),
+        number(several.p95()),
+        number(merged),
+        number(one.p50()),
+        number(one.p95()),
+        number(first.p50()),
+        number(first.p95()),
+    ])
 }
 
 /// Queries of two to six words of a chunk.
@@ -140,7 +156,7 @@ pub fn queries(chunks: u64, count: usize) -> Vec<String> {
 }
 
 /// The queries in a new session, twice: what it has not read yet, and what it has kept.
-fn times(connect: &dyn Fn() -> Result<Client>, chunks: u64, count: usize) -> Result<(Latency, Latency)> {
+fn times(connect: Connect<'_>, chunks: u64, count: usize) -> Result<(Latency, Latency)> {
     let mut client = connect()?;
     let texts = queries(chunks, count);
     let search = client.prepare(SEARCH).map_err(|e| db::sql(SEARCH, &e))?;
