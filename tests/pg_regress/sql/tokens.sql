@@ -19,6 +19,14 @@ SELECT rag.terms('Ann: the ships', emphasis => 'Ann');
 SELECT rag.terms('x', 'englisch');
 SELECT rag.terms('x', NULL);
 
+-- What the parser would take for a tag, an entity, a path or a sign hides no word, and what stands before a name changes none of its terms.
+SELECT w AS hidden FROM (VALUES ('Vec<String>', 'String'), ('Option<HybridRetriever>', 'HybridRetriever'), ('x<rrf_k>', 'rrf_k'), ('<std::io::Read>', 'std::io::Read'),
+       ('if (i <limit && j> 0) harbour', 'limit'), ('x = &config;', 'config'), ('/rrf_k', 'rrf_k'), ('run /quay', 'quay'), ('./harbour', 'harbour'),
+       ('see /usr/local/bin here', 'usr/local/bin'), ('./src/store/sync.rs', 'src/store/sync.rs'), ('-1234 +49', '1234'), ('harbour' || chr(8203) || 'fee', 'harbour'),
+       ('fee' || chr(8206), 'fee')) v (t, w) WHERE NOT (SELECT array_agg(u.lexeme) FROM unnest(rag.terms(t)) u) @> (SELECT array_agg(u.lexeme) FROM unnest(rag.terms(w)) u);
+SELECT p || w AS changed FROM unnest('{HybridRetriever,rrf_k,std::io::Read,v0.8.6,ERR_CONN_RESET,CVE-2024-1234,harbour}'::text[]) w, unnest('{/,./,~/,</,<,&,(,//}'::text[]) p
+ WHERE NOT (SELECT array_agg(u.lexeme) FROM unnest(rag.terms(p || w || ' .')) u) @> (SELECT array_agg(u.lexeme) FROM unnest(rag.terms(w)) u);
+
 -- Whole and by its parts, in text and in titles, and in either case.
 SELECT rag.create_collection('names') > 0 AS made;
 SELECT count(*) FROM (VALUES ('hybrid', 'The class HybridRetriever joins two legs.'), ('rrf', 'The smoothing constant is `rrf_k`, sixty.'),

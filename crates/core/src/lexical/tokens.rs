@@ -21,6 +21,9 @@
 //!   more than [`MAX_WORDS`] words, has no parts.
 //! - Of each compound come six levels of nodes at most, each no longer than the compound, and two grams of a character: the
 //!   result is linear in the text.
+//! - PostgreSQL's parser takes `<String>` for a tag and `&config;` for an entity, which it drops, `/quay` for a path and `-12` for
+//!   another number than 12. So it does not see the characters that make it think so ([`bared`]); nor does the query, so both find
+//!   each other.
 //! - Lexemes keep the positions that the configuration gives them, so that phrases can be asked for. Other terms stand behind
 //!   the text, each at every second position as often as it occurs: the number of positions is the term frequency, and none
 //!   of them is next to another word.
@@ -93,8 +96,9 @@ pub fn analyse(text: &str, lexer: &dyn Lexer) -> Result<Analysis> {
 /// The terms of some texts. The configuration is asked once for all, and once for each distinct part of a compound.
 pub fn analyse_all<T: AsRef<str>>(texts: &[T], lexer: &dyn Lexer) -> Result<Vec<Analysis>> {
     let texts: Vec<Cow<'_, str>> = texts.iter().map(|text| normalise(text.as_ref())).collect();
+    let bare: Vec<Cow<'_, str>> = texts.iter().map(|text| bared(text)).collect();
     let mut lexed = Lexed::default();
-    let read: Vec<Text<'_>> = texts.iter().map(|text| read(text, &mut lexed)).collect();
+    let read: Vec<Text<'_>> = texts.iter().zip(&bare).map(|(text, bare)| read(text, bare, &mut lexed)).collect();
     let lexemes = lexer.lexemes(&lexed.texts)?;
     if lexemes.len() != lexed.texts.len() {
         return Err(incomplete());
@@ -120,9 +124,10 @@ struct Text<'a> {
     compounds: Vec<(&'a str, u32, Vec<Node<'a>>)>,
 }
 
-fn read<'a>(text: &'a str, lexed: &mut Lexed<'a>) -> Text<'a> {
+/// Compounds are read from the text, lexemes from its bare form.
+fn read<'a>(text: &'a str, bare: &'a str, lexed: &mut Lexed<'a>) -> Text<'a> {
     let start = lexed.texts.len();
-    lexed.texts.extend(pieces(text));
+    lexed.texts.extend(pieces(bare));
     let pieces = start..lexed.texts.len();
     let mut compounds: BTreeMap<&str, u32> = BTreeMap::new();
     for compound in compound::scan(text) {
@@ -185,15 +190,41 @@ impl Text<'_> {
     }
 }
 
+/// A text with blanks in place of what hides a word from PostgreSQL's parser: angle brackets and ampersands, a slash that does not
+/// stand behind a word (that of a URL does, behind its colon), and a sign before a number. As long as the text.
+fn bared(text: &str) -> Cow<'_, str> {
+    let bytes = text.as_bytes();
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii();
+    let before = |at: usize| at.checked_sub(1).map_or(b' ', |before| bytes[before]);
+    let hides = |at: usize| match bytes[at] {
+        b'<' | b'>' | b'&' => true,
+        b'/' => match before(at) {
+            b':' => false,
+            b'/' => at < 2 || bytes[at - 2] != b':',
+            byte => !is_word(byte),
+        },
+        b'+' | b'-' => !is_word(before(at)) && bytes.get(at + 1).is_some_and(u8::is_ascii_digit),
+        _ => false,
+    };
+    let Some(first) = (0..bytes.len()).find(|at| hides(*at)) else { return Cow::Borrowed(text) };
+    let mut bare = String::with_capacity(text.len());
+    bare.push_str(&text[..first]);
+    bare.extend(text[first..].char_indices().map(|(at, c)| if c.is_ascii() && hides(first + at) { ' ' } else { c }));
+    Cow::Owned(bare)
+}
+
 /// The text in the form in which it is analysed: NFKC (full width, ligatures and superscripts become plain), without the
-/// characters that only say where a line may break.
+/// characters that only say where a line may break, in which direction it runs, or how a character is drawn.
 pub fn normalise(text: &str) -> Cow<'_, str> {
-    let invisible = |c: char| matches!(c, '\u{ad}' | '\u{2060}' | '\u{feff}');
-    if text.is_ascii() || (is_nfkc_quick(text.chars()) == IsNormalized::Yes && !text.contains(invisible)) {
+    let invisible = |c: char| matches!(c, '\u{ad}' | '\u{2060}' | '\u{feff}' | '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fe00}'..='\u{fe0f}');
+    // A word ends at a space of no width.
+    let blank = |c: char| if c == '\u{200b}' { ' ' } else { c };
+    let changes = |c: char| c == '\u{200b}' || invisible(c);
+    if text.is_ascii() || (is_nfkc_quick(text.chars()) == IsNormalized::Yes && !text.contains(changes)) {
         return Cow::Borrowed(text);
     }
     // Removing a character may bring together what composes.
-    Cow::Owned(text.chars().filter(|c| !invisible(*c)).nfkc().collect())
+    Cow::Owned(text.chars().filter(|c| !invisible(*c)).map(blank).nfkc().collect())
 }
 
 /// A term as it is written, in lower case; `None` when it cannot be one.
@@ -208,4 +239,33 @@ fn fold(text: &str) -> Option<String> {
 pub(super) fn lower(text: &str) -> String {
     let lower = text.chars().flat_map(char::to_lowercase).map(|c| if c == 'ς' { 'σ' } else { c });
     lower.nfkc().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_hides_a_word_is_blank() {
+        for (text, bare) in [
+            ("Vec<String>", "Vec String "),
+            ("</a> <b/>", "  a   b/ "),
+            ("if (i <limit && j> 0)", "if (i  limit    j  0)"),
+            ("&config; a&b", " config; a b"),
+            ("/usr/local/bin", " usr/local/bin"),
+            ("./src/x ~/y ../z a//b", ". src/x ~ y .. z a/ b"),
+            ("https://example.com/a and/or", "https://example.com/a and/or"),
+            ("://x", "://x"),
+            ("-1234 +49 a-1 x - 1", " 1234  49 a-1 x - 1"),
+            ("é/x ü<ö", "é/x ü ö"),
+        ] {
+            assert_eq!(bared(text), bare);
+        }
+        assert!(matches!(bared("plain text, a/b - c."), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_no_part_of_a_word() {
+        assert_eq!(normalise("harb\u{ad}our\u{200b}fee\u{200d}s \u{202a}x\u{202c}"), "harbour fees x");
+    }
 }
