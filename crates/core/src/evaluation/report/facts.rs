@@ -56,19 +56,19 @@ pub fn settings(report: &Report) -> Markup {
 
 fn shown(report: &Report, label: &str, facts: &[Fact]) -> Markup {
     let runs = report.runs();
-    let mut columns: Vec<String> = vec![String::new()];
-    columns.extend(runs.iter().map(|run| run.label()));
     let two = report.against.is_some();
+    let mut columns: Vec<String> = vec![String::new()];
     if two {
         columns.push("differs".to_owned());
     }
+    columns.extend(runs.iter().map(|run| run.label()));
     let rows = html! {
         tbody {
             @for (name, values) in facts {
                 tr {
                     th scope="row" { (name) }
-                    @for value in values { td { bdi { (cut(value, VALUE)) } } }
                     @if two { td { @if differs(values) { "≠" } } }
+                    @for value in values { td { bdi { (cut(value, VALUE)) } } }
                 }
             }
         }
