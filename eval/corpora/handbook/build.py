@@ -74,7 +74,7 @@ def plain(text):
     return typographic(re.sub(r"\{\{[^}]*\}\}", "", text).strip())
 
 
-def inline(text):
+def inlined(text):
     """Markup of a paragraph; a mark for the index becomes a call when its line is drawn."""
     text = typographic(text.replace("&", "&amp;").replace("<", "&lt;"))
     text = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text)
@@ -255,7 +255,7 @@ def table_flowable(lines, width):
         spare = width - sum(least)
         wish = [max(natural[at] - least[at], 0) for at in range(len(natural))]
         widths = [least[at] + spare * wish[at] / (sum(wish) or 1) for at in range(len(natural))]
-    cells = [[Paragraph(inline(cell), STYLES["head" if at == 0 else "cell"]) for cell in row]
+    cells = [[Paragraph(inlined(cell), STYLES["head" if at == 0 else "cell"]) for cell in row]
              for at, row in enumerate(rows)]
     out = Table(cells, colWidths=widths, repeatRows=1, hAlign="LEFT", spaceAfter=8)
     out.setStyle(TableStyle([
@@ -275,7 +275,7 @@ def chapter(text):
     width = (BODY_WIDTH - GUTTER) / 2 if two else BODY_WIDTH
     body = STYLES["narrow" if two else "entry" if number is None else "body"]
     story = [NextPageTemplate("opening" if two else "one"), PageBreak(), Anchor(0, name)]
-    story.append(Paragraph(inline(name), STYLES["chapter"]))
+    story.append(Paragraph(inlined(name), STYLES["chapter"]))
     if two:
         story += [NextPageTemplate("two"), FrameBreak()]
     at = 1
@@ -284,12 +284,12 @@ def chapter(text):
         at += 1
         if lines[0].startswith("## "):
             section = plain(lines[0][3:])
-            story += [Anchor(1, section), Paragraph(inline(section), STYLES["section"])]
+            story += [Anchor(1, section), Paragraph(inlined(section), STYLES["section"])]
         elif lines[0].startswith("|"):
             # The heading above stays with its table.
             group = [story.pop(), story.pop()][::-1] if parts[at - 2][0].startswith("## ") else []
             if at < len(parts) and parts[at][0].startswith("Table "):
-                group.append(Paragraph(inline(parts[at][0]), STYLES["caption"]))
+                group.append(Paragraph(inlined(parts[at][0]), STYLES["caption"]))
                 at += 1
             story.append(KeepTogether(group + [table_flowable(lines, width)]))
         elif re.match(r"- |\d+\. ", lines[0]):
@@ -298,10 +298,10 @@ def chapter(text):
                 if not found:
                     raise SystemExit(f"{name}: not an item of a list: {line}")
                 bullet = "\u2022" if found[1] == "-" else found[1]
-                story.append(Paragraph(inline(found[2]), STYLES["item"], bulletText=bullet))
+                story.append(Paragraph(inlined(found[2]), STYLES["item"], bulletText=bullet))
             story.append(Spacer(0, 4))
         else:
-            story.append(Paragraph(inline(" ".join(lines)), body))
+            story.append(Paragraph(inlined(" ".join(lines)), body))
     return story
 
 
@@ -316,7 +316,7 @@ def title_page():
 def rights_page():
     story = [PageBreak(), Spacer(0, 30 * mm)]
     for lines in list(blocks((TEXT / "00-rights.md").read_text(encoding="utf-8")))[1:]:
-        story.append(Paragraph(inline(" ".join(lines)), STYLES["rights"]))
+        story.append(Paragraph(inlined(" ".join(lines)), STYLES["rights"]))
     return story
 
 
@@ -341,11 +341,11 @@ def index(terms):
         subs = groups[head]
         if len(subs) == 1:
             (sub, pages), = subs.items()
-            story.append(Paragraph(inline(f"{head}, {sub}, {pages}" if sub else f"{head}, {pages}"), STYLES["term"]))
+            story.append(Paragraph(inlined(f"{head}, {sub}, {pages}" if sub else f"{head}, {pages}"), STYLES["term"]))
             continue
-        story.append(Paragraph(inline(f"{head}, {subs['']}" if "" in subs else head), STYLES["term"]))
+        story.append(Paragraph(inlined(f"{head}, {subs['']}" if "" in subs else head), STYLES["term"]))
         for sub in sorted(sub for sub in subs if sub):
-            story.append(Paragraph(inline(f"{sub}, {subs[sub]}"), STYLES["subterm"]))
+            story.append(Paragraph(inlined(f"{sub}, {subs[sub]}"), STYLES["subterm"]))
     return story
 
 
