@@ -200,8 +200,12 @@ fn same_documents(
             scores.get(document).ok_or_else(|| Error::invalid(format!("document {document} does not match")))?;
         order.push((*rank, score));
     }
-    order.sort_by_key(|(rank, _)| *rank);
-    match order.windows(2).find(|pair| pair[0].0 == pair[1].0 || !may_precede(pair[0].1, pair[1].1)) {
+    order.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.score.total_cmp(&a.1.score)).then(a.1.id.cmp(&b.1.id)));
+    // Documents of one rank are equally good.
+    let wrong = |a: &(i64, &Scored), b: &(i64, &Scored)| {
+        !may_precede(a.1, b.1) || (a.0 == b.0 && (a.1.score - b.1.score).abs() > 1e-9)
+    };
+    match order.windows(2).find(|pair| wrong(&pair[0], &pair[1])) {
         Some(pair) => Err(Error::invalid(format!("documents rank as {pair:?}, of {} passages", all.len()))),
         None => Ok(()),
     }
