@@ -59,7 +59,7 @@ COMMENT ON FUNCTION rag.tune(bigint, jsonb, text, integer) IS
 COMMENT ON FUNCTION rag.diagnose(text, bigint, integer, double precision, double precision) IS
     'what corpus and gold decide before retrieval does, for each question and stage of a run (the newest if none is named), question null: means; gold_rank and gold_score: of the best gold; contenders: others that score at least score_share of that; unjudged: share of the first k without a grade; near_duplicates: texts that are not relevant and resemble gold';
 COMMENT ON FUNCTION rag.near_duplicates(text, double precision, text) IS
-    'pairs of documents of a collection (unit chunk: of passages) that have at least that share of their shingles of five words in common; of more than 64 equals, pairs with the first';
+    'pairs of documents of a collection (unit chunk: of passages) that have at least that share of their shingles of five words in common; of a crowd of more than 64 that look alike, pairs with its first';
 COMMENT ON FUNCTION rag.reproducibility(text, integer, text, jsonb, boolean, text, integer) IS
     'runs the same several times, with reindex over an HNSW index made anew each time; what differs is what a change must exceed; same_lists: share of questions with the list of the first run';
 COMMENT ON FUNCTION rag.rrf(jsonb, integer, double precision[]) IS
