@@ -8,7 +8,7 @@
 //! active snapshot, so within [`crate::spi::snapshot`] by that of the search.
 
 use crate::spi;
-use pgrx::trigger_support::PgTrigger;
+use pgrx::trigger_support::{PgTrigger, PgTriggerOperation};
 use pgrx::{FromDatum, IntoDatum, check_for_interrupts, pg_sys};
 use rag_core::{Error, Result};
 use std::ffi::CStr;
@@ -223,7 +223,15 @@ impl Changed<'_> {
     }
 }
 
-/// Reads the rows that the statement of a trigger changed; none when the trigger does not refer to that side.
+/// Whether the rows of the statement of a trigger are known to it. They are not to a trigger for each row where there is no
+/// statement, as in the worker of a subscription.
+pub fn has_statement(trigger: &PgTrigger<'_>) -> bool {
+    let data = trigger.trigger_data();
+    !data.tg_oldtable.is_null() || !data.tg_newtable.is_null()
+}
+
+/// Reads the rows that the statement of a trigger changed, or the one of a trigger for each row that has no statement; none when
+/// there is nothing on that side.
 pub fn changed(
     trigger: &PgTrigger<'_>,
     side: Side,
@@ -236,7 +244,18 @@ pub fn changed(
         Side::New => data.tg_newtable,
     };
     if store.is_null() {
-        return Ok(());
+        let row = match trigger.op() {
+            Ok(PgTriggerOperation::Insert) if side == Side::New => data.tg_trigtuple,
+            Ok(PgTriggerOperation::Update) if side == Side::New => data.tg_newtuple,
+            Ok(PgTriggerOperation::Update | PgTriggerOperation::Delete) if side == Side::Old => data.tg_trigtuple,
+            _ => std::ptr::null_mut(),
+        };
+        if row.is_null() {
+            return Ok(());
+        }
+        // SAFETY: the relation is open while its trigger runs.
+        let columns_of_row = unsafe { (*data.tg_relation).rd_att };
+        return spi::scratch(|| read(&Changed { tuple: Tuple { tuple: row, columns: columns_of_row }, columns }));
     }
     let mut memory = pgrx::memcxt::PgMemoryContexts::new("pg_rag changed rows");
     // SAFETY: the store lives while the trigger runs; the pointer into it is ours, as for any of its readers. What reading a

@@ -13,12 +13,6 @@ BEGIN
         RAISE insufficient_privilege USING MESSAGE = 'this trigger belongs to the tables of pg_rag';
     END IF;
     CASE TG_TABLE_NAME
-        WHEN 'collection' THEN
-            -- Its passages are gone; what is left of their index is of no use to anybody.
-            DELETE FROM rag.lex_page t USING gone g, rag.lex_segment x WHERE x.collection_id = g.id AND t.segment_id = x.id;
-            DELETE FROM rag.lex_shelf t USING gone g, rag.lex_segment x WHERE x.collection_id = g.id AND t.segment_id = x.id;
-            DELETE FROM rag.lex_segment t USING gone g WHERE t.collection_id = g.id;
-            DELETE FROM rag.lex_gap t USING gone g WHERE t.collection_id = g.id;
         WHEN 'source' THEN
             DELETE FROM rag.sync t USING gone g WHERE t.source_id = g.id;
             DELETE FROM rag.job t USING gone g WHERE t.source_id = g.id;
@@ -45,8 +39,6 @@ END
 $function$;
 COMMENT ON FUNCTION rag.cascade_delete() IS 'trigger: deletes what belongs to deleted rows';
 
-CREATE TRIGGER cascade_delete AFTER DELETE ON rag.collection REFERENCING OLD TABLE AS gone
-    FOR EACH STATEMENT EXECUTE FUNCTION rag.cascade_delete();
 CREATE TRIGGER cascade_delete AFTER DELETE ON rag.source REFERENCING OLD TABLE AS gone
     FOR EACH STATEMENT EXECUTE FUNCTION rag.cascade_delete();
 CREATE TRIGGER cascade_delete AFTER DELETE ON rag.sync REFERENCING OLD TABLE AS gone
@@ -97,7 +89,6 @@ COMMENT ON FUNCTION rag.refuse_delete() IS 'trigger: refuses to delete rows that
 CREATE TRIGGER refuse_delete BEFORE DELETE ON rag.source FOR EACH ROW EXECUTE FUNCTION rag.refuse_delete();
 CREATE TRIGGER refuse_delete BEFORE DELETE ON rag.collection FOR EACH ROW EXECUTE FUNCTION rag.refuse_delete();
 CREATE TRIGGER refuse_delete BEFORE DELETE ON rag.model FOR EACH ROW EXECUTE FUNCTION rag.refuse_delete();
-COMMENT ON TRIGGER cascade_delete ON rag.collection IS 'deletes what is left of its BM25 index with it';
 COMMENT ON TRIGGER cascade_delete ON rag.source IS 'deletes runs and jobs with it';
 COMMENT ON TRIGGER refuse_delete ON rag.source IS 'a source with documents stays';
 COMMENT ON TRIGGER cascade_delete ON rag.sync IS 'deletes its manifest with it';

@@ -78,7 +78,8 @@ ALTER TABLE rag.lex_shelf ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.lex_page ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.lex_gap ENABLE ROW LEVEL SECURITY;
 
--- A passage is known to the index by an entry, which is new whenever what the index says about it is.
+-- A passage is known to the index by an entry, which is new whenever what the index says about it is. Nobody else says what
+-- it is: a row that is put back, copied or replicated has another one than whatever had it before.
 CREATE FUNCTION rag.renew_entry() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -87,21 +88,28 @@ BEGIN
     IF TG_TABLE_SCHEMA <> 'rag' THEN
         RAISE insufficient_privilege USING MESSAGE = 'this trigger belongs to the tables of pg_rag';
     END IF;
-    NEW.entry := nextval('rag.chunk_entry_seq');
+    IF TG_OP = 'UPDATE' AND OLD.tsv IS NOT DISTINCT FROM NEW.tsv AND OLD.dl = NEW.dl AND OLD.current = NEW.current
+       AND OLD.acl IS NOT DISTINCT FROM NEW.acl AND OLD.collection_id = NEW.collection_id
+       AND OLD.document_id = NEW.document_id AND OLD.id = NEW.id THEN
+        NEW.entry := OLD.entry;
+    ELSE
+        NEW.entry := nextval('rag.chunk_entry_seq');
+    END IF;
     RETURN NEW;
 END
 $function$;
-COMMENT ON FUNCTION rag.renew_entry() IS 'trigger: gives a row whose terms or label change another entry in the index';
+COMMENT ON FUNCTION rag.renew_entry() IS 'trigger: gives a row that is new, or whose terms or label change, an entry in the index that no row had';
 
 CREATE FUNCTION rag.index_terms() RETURNS trigger
 LANGUAGE c SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'index_terms_wrapper';
-COMMENT ON FUNCTION rag.index_terms() IS 'trigger: writes what a statement added and deleted as segments of the BM25 index';
+COMMENT ON FUNCTION rag.index_terms() IS 'trigger: writes what a statement, or the worker of a subscription, added and deleted as segments of the BM25 index';
 
+CREATE TRIGGER new_entry BEFORE INSERT ON rag.chunk FOR EACH ROW EXECUTE FUNCTION rag.renew_entry();
 CREATE TRIGGER renew_entry BEFORE UPDATE ON rag.chunk FOR EACH ROW
-    WHEN (old.entry = new.entry AND (old.tsv IS DISTINCT FROM new.tsv OR old.dl <> new.dl OR old.current <> new.current
+    WHEN (old.entry <> new.entry OR old.tsv IS DISTINCT FROM new.tsv OR old.dl <> new.dl OR old.current <> new.current
           OR old.acl IS DISTINCT FROM new.acl OR old.collection_id <> new.collection_id
-          OR old.document_id <> new.document_id OR old.id <> new.id))
+          OR old.document_id <> new.document_id OR old.id <> new.id)
     EXECUTE FUNCTION rag.renew_entry();
 CREATE TRIGGER index_inserted AFTER INSERT ON rag.chunk REFERENCING NEW TABLE AS added
     FOR EACH STATEMENT EXECUTE FUNCTION rag.index_terms();
@@ -109,10 +117,38 @@ CREATE TRIGGER index_updated AFTER UPDATE ON rag.chunk REFERENCING OLD TABLE AS 
     FOR EACH STATEMENT EXECUTE FUNCTION rag.index_terms();
 CREATE TRIGGER index_deleted AFTER DELETE ON rag.chunk REFERENCING OLD TABLE AS gone
     FOR EACH STATEMENT EXECUTE FUNCTION rag.index_terms();
--- Also for whoever switches triggers off by session_replication_role.
-ALTER TABLE rag.chunk ENABLE ALWAYS TRIGGER renew_entry, ENABLE ALWAYS TRIGGER index_inserted,
-    ENABLE ALWAYS TRIGGER index_updated, ENABLE ALWAYS TRIGGER index_deleted;
+-- The worker of a subscription has no statements, so no triggers of statements: its rows come one by one.
+CREATE TRIGGER index_inserted_row AFTER INSERT ON rag.chunk REFERENCING NEW TABLE AS added
+    FOR EACH ROW EXECUTE FUNCTION rag.index_terms();
+CREATE TRIGGER index_updated_row AFTER UPDATE ON rag.chunk REFERENCING OLD TABLE AS gone NEW TABLE AS added
+    FOR EACH ROW EXECUTE FUNCTION rag.index_terms();
+CREATE TRIGGER index_deleted_row AFTER DELETE ON rag.chunk REFERENCING OLD TABLE AS gone
+    FOR EACH ROW EXECUTE FUNCTION rag.index_terms();
+-- Also for whoever switches triggers off by session_replication_role, or only for him. rag.repair brings this about again
+-- after pg_restore --disable-triggers.
+ALTER TABLE rag.chunk ENABLE ALWAYS TRIGGER new_entry, ENABLE ALWAYS TRIGGER renew_entry,
+    ENABLE ALWAYS TRIGGER index_inserted, ENABLE ALWAYS TRIGGER index_updated, ENABLE ALWAYS TRIGGER index_deleted,
+    ENABLE REPLICA TRIGGER index_inserted_row, ENABLE REPLICA TRIGGER index_updated_row,
+    ENABLE REPLICA TRIGGER index_deleted_row;
+COMMENT ON TRIGGER new_entry ON rag.chunk IS 'an entry of its own for each row';
 COMMENT ON TRIGGER renew_entry ON rag.chunk IS 'another entry for other terms';
+COMMENT ON TRIGGER index_inserted_row ON rag.chunk IS 'indexes what a subscription adds';
+COMMENT ON TRIGGER index_updated_row ON rag.chunk IS 'indexes what a subscription changes';
+COMMENT ON TRIGGER index_deleted_row ON rag.chunk IS 'takes what a subscription deletes out of the index';
 COMMENT ON TRIGGER index_inserted ON rag.chunk IS 'indexes what is added';
 COMMENT ON TRIGGER index_updated ON rag.chunk IS 'indexes what is changed';
 COMMENT ON TRIGGER index_deleted ON rag.chunk IS 'takes what is deleted out of the index';
+
+CREATE FUNCTION rag.drop_segments() RETURNS trigger
+LANGUAGE c SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'drop_segments_wrapper';
+COMMENT ON FUNCTION rag.drop_segments() IS 'trigger: deletes the BM25 index of deleted collections, after a merge of it has ended';
+CREATE TRIGGER drop_segments AFTER DELETE ON rag.collection REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION rag.drop_segments();
+COMMENT ON TRIGGER drop_segments ON rag.collection IS 'deletes what is left of its BM25 index with it';
+
+CREATE FUNCTION rag.lexical_state(collection_id bigint, unit text) RETURNS text
+STABLE STRICT PARALLEL RESTRICTED LANGUAGE c
+AS 'MODULE_PATHNAME', 'lexical_state_wrapper';
+COMMENT ON FUNCTION rag.lexical_state(bigint, text) IS
+    'whether the BM25 leg uses the index of a collection, of a unit (chunk or document), for what the caller sees: ready; missing, until rag.reindex_lexical or rag.repair has run; unused, where policies of the administrator''s own decide what is seen, or nothing may be read';

@@ -73,10 +73,7 @@ COMMENT ON VIEW rag.failed_jobs IS 'jobs that are out of attempts, with their la
 -- Read with the owner's rights, because nobody has any on the tables of the index. It counts what the caller may see.
 CREATE VIEW rag.lexical_status AS
 SELECT c.name AS collection, u.unit,
-       CASE WHEN EXISTS (SELECT FROM rag.lex_gap g WHERE g.collection_id = c.id) THEN 'missing'
-            WHEN CASE u.unit WHEN 'chunk' THEN x.documents <= x.dead_documents ELSE x.segments = 0 END
-                 AND EXISTS (SELECT FROM rag.chunk k WHERE k.collection_id = c.id AND k.current) THEN 'missing'
-            ELSE 'ready' END AS state,
+       rag.lexical_state(c.id, u.unit) AS state,
        x.segments, x.small_segments, x.dead_segments, x.documents - x.dead_documents AS documents, x.dead_documents,
        CASE WHEN x.documents = 0 THEN 0.0 ELSE x.dead_documents::double precision / x.documents END AS dead_share,
        x.postings, x.terms, x.bytes
@@ -99,4 +96,4 @@ SELECT c.name AS collection, u.unit,
             OR s.acl IN (SELECT a.label FROM rag.acl a JOIN pg_catalog.pg_roles r ON r.rolname = a.role
                           WHERE pg_catalog.pg_has_role(current_user, r.oid, 'USAGE')))) x;
 COMMENT ON VIEW rag.lexical_status IS
-    'per collection and unit: the index of the BM25 leg; where its state is missing, every match is read until rag.reindex_lexical has run; of whole documents, each piece that was written or deleted on its own counts until it is merged';
+    'per collection and unit: the index of the BM25 leg; where its state is missing, every match is read until rag.reindex_lexical has run, and where it is unused, always; of whole documents, each piece that was written or deleted on its own counts until it is merged';

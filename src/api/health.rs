@@ -77,6 +77,9 @@ fn health() -> TableIterator<
 fn repair() -> TableIterator<'static, (name!(object, String), name!(action, String))> {
     let repair = || {
         let mut done = collection::repair_indexes()?;
+        if compaction::enable_triggers()? {
+            done.push(("rag.chunk".to_owned(), "triggers of the lexical index enabled".to_owned()));
+        }
         for (id, name) in compaction::faulty()? {
             compaction::reindex(id)?;
             done.push((name, "lexical index made anew".to_owned()));

@@ -3,15 +3,18 @@
 //! The BM25 leg: terms; its index: what writes it, merging it, making it anew.
 
 use crate::error::OrRaise;
+use crate::retrieve::lexical;
 use crate::spi::guarded;
 use crate::store::collection;
 use crate::store::lexeme::Configuration;
+use crate::store::lexical::Unit;
 use crate::store::lexical::changes;
 use crate::store::lexical::compaction::{self, Extent};
 use crate::store::source;
 use crate::tsvector::TsVector;
 use pgrx::default;
 use pgrx::prelude::*;
+use rag_core::Error;
 use rag_core::lexical::{tokens, tsvector};
 use std::convert::Infallible;
 
@@ -22,6 +25,29 @@ fn index_terms<'a>(trigger: &'a pgrx::PgTrigger<'a>) -> Result<Option<PgHeapTupl
         super::announce();
     }
     Ok(None::<PgHeapTuple<'a, pgrx::AllocatedByRust>>)
+}
+
+/// Deletes the index of collections that were deleted. Its SQL is in `sql/schema/17_lexical.sql`.
+#[pg_trigger(sql = false)]
+fn drop_segments<'a>(
+    trigger: &'a pgrx::PgTrigger<'a>,
+) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, Infallible> {
+    guarded(|| compaction::drop_segments(trigger)).or_raise();
+    Ok(None::<PgHeapTuple<'a, pgrx::AllocatedByRust>>)
+}
+
+/// Whether the leg can use the index of a collection for what the caller sees: `ready`, `missing` (until rag.reindex_lexical or
+/// rag.repair has run), or `unused`, where policies of the administrator's own decide what is seen, or nothing may be read. Its SQL
+/// is in `sql/schema/17_lexical.sql`, because a view calls it.
+#[pg_extern(sql = false)]
+fn lexical_state(collection_id: i64, unit: &str) -> String {
+    let state = || match unit {
+        "chunk" => lexical::state(collection_id, Unit::Chunk),
+        "document" => lexical::state(collection_id, Unit::Document),
+        other => Err(Error::invalid(format!("there is no unit \"{other}\""))
+            .with_hint("It is chunk or document: SELECT rag.lexical_state(1, 'chunk');")),
+    };
+    guarded(state).or_raise().to_owned()
 }
 
 /// The terms of a text, whether it is a passage or a query; those of a part of it, a title or a name, count more.

@@ -9,7 +9,7 @@
 mod dense;
 mod evidence;
 mod filter;
-mod lexical;
+pub mod lexical;
 mod phrase;
 
 pub use evidence::Evidence;

@@ -31,6 +31,8 @@ const LOCK_TIMEOUT: &str = "60s";
 const LOCKED_PAUSE: u64 = 2000;
 /// How long segments are merged before jobs are looked for.
 const MOMENT: Duration = Duration::from_secs(1);
+/// How long a job goes on before small segments are merged.
+const STRETCH: Duration = Duration::from_secs(5);
 
 unsafe extern "C-unwind" {
     // PostgreSQL's own handlers. The bindings' functions of these names are wrappers that no signal may call.
@@ -91,12 +93,12 @@ fn work(database: u32) -> Outcome<()> {
         file(marks::beat(database))?;
         if let Some(job) = transaction(None, || job::claim(guc::job_lease()))? {
             missed = false;
-            run(&job, database)?;
+            run(&job, database, &mut failed)?;
             continue;
         }
         // Whoever commits a job sets the mark afterwards: either the mark comes after this, or the job is seen below.
         file(marks::clear(database))?;
-        if tidy(&mut failed) {
+        if tidy(&mut failed, Extent::Step) {
             file(marks::set(database, 0))?;
             continue;
         }
@@ -116,7 +118,7 @@ fn work(database: u32) -> Outcome<()> {
 
 /// Merges segments of the BM25 index a step in each place that has many, for a moment at most; says whether there is more to
 /// do. Where it `failed` this worker does not try again, and goes on with the others.
-fn tidy(failed: &mut Vec<Place>) -> bool {
+fn tidy(failed: &mut Vec<Place>, extent: Extent) -> bool {
     report(Some("pg_rag compaction"));
     let places = transaction(None, || compaction::places(None)).unwrap_or_else(|(_, error)| {
         pgrx::log!("pg_rag compaction: {}", error.message);
@@ -133,7 +135,7 @@ fn tidy(failed: &mut Vec<Place>) -> bool {
             continue;
         }
         check_for_interrupts!();
-        match transaction(None, || compaction::compact(&place, Extent::Step)) {
+        match transaction(None, || compaction::compact(&place, extent)) {
             Ok(compacted) => {
                 merged |= compacted.merged > 0;
                 more |= compacted.more;
@@ -149,9 +151,8 @@ fn tidy(failed: &mut Vec<Place>) -> bool {
 }
 
 /// Runs one attempt and records its end.
-fn run(job: &Job, database: u32) -> Outcome<()> {
-    report(Some(&format!("pg_rag {} \"{}\"", job.work.name(), job.source)));
-    let attempted = attempt(job, database);
+fn run(job: &Job, database: u32, failed: &mut Vec<Place>) -> Outcome<()> {
+    let attempted = attempt(job, database, failed);
     report(None);
     match attempted {
         Ok(()) => transaction(None, || job::finish(job)),
@@ -169,7 +170,11 @@ fn run(job: &Job, database: u32) -> Outcome<()> {
     }
 }
 
-fn attempt(job: &Job, database: u32) -> Outcome<()> {
+/// Whoever else writes passages meanwhile leaves small segments, so these are merged between the steps.
+fn attempt(job: &Job, database: u32, failed: &mut Vec<Place>) -> Outcome<()> {
+    let doing = format!("pg_rag {} \"{}\"", job.work.name(), job.source);
+    report(Some(&doing));
+    let mut tidied = Instant::now();
     let role = transaction(None, || role(&job.requested_by))?;
     let mut attempt = Attempt::new(job.clone());
     loop {
@@ -182,6 +187,11 @@ fn attempt(job: &Job, database: u32) -> Outcome<()> {
             Ok(Step::More(progress)) => {
                 let _ = marks::beat(database);
                 transaction(None, || job::renew(job, progress, guc::job_lease()))?;
+                if tidied.elapsed() > STRETCH {
+                    tidy(failed, Extent::ShortStep);
+                    report(Some(&doing));
+                    tidied = Instant::now();
+                }
             }
             Ok(Step::Done) => return Ok(()),
             Err(failure) => {

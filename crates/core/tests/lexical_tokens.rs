@@ -142,7 +142,8 @@ fn long_names_are_left_out_and_their_parts_stay() {
     let path = vec!["folder"; 60].join("/");
     let content = terms(&format!("{path}/file_name"));
     assert!(content.contains("file_name") && content.contains("folder"));
-    let own: BTreeSet<String> = lexemes(&format!("{path}/file_name")).into_iter().map(|l| l.0).collect();
+    // The configuration sees no underscores in what is that long.
+    let own: BTreeSet<String> = lexemes(&format!("{path}/file name")).into_iter().map(|l| l.0).collect();
     assert!(content.difference(&own).all(|t| t.len() <= MAX_TOKEN_BYTES));
     // A base64 blob or a digest has no parts.
     let blob = "aB3xK9".repeat(300);

@@ -17,7 +17,8 @@ use super::filter::Eligible;
 use crate::spi;
 use crate::store::collection::Collection;
 use crate::store::lexeme::Configuration;
-use crate::store::lexical::population::Population;
+use crate::store::lexical::Unit;
+use crate::store::lexical::population::{self, Population};
 use pgrx::check_for_interrupts;
 use rag_core::Result;
 use rag_core::lexical::bm25::Statistics;
@@ -96,6 +97,19 @@ fn read_by(
         };
     }
     Ok((Bm25 { bounded, terms, ..Bm25::default() }, population))
+}
+
+/// What the index of a collection says to the caller's searches: it answers (`ready`), it does not until it is mended
+/// (`missing`), or it never does (`unused`).
+pub fn state(collection_id: i64, unit: Unit) -> Result<&'static str> {
+    let Some(labels) = indexed::labels()? else { return Ok("unused") };
+    let passages = population::load(collection_id, labels.clone(), 0)?.index;
+    let of_unit = match unit {
+        Unit::Chunk => 0,
+        Unit::Document => population::load_documents(collection_id, labels, 0)?.index.strays(),
+    };
+    let usable = population::is_usable(collection_id, &passages, passages.strays() + of_unit)?;
+    Ok(if usable { "ready" } else { "missing" })
 }
 
 /// What words of the query that stand outside of phrases stand for.

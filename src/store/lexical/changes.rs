@@ -2,7 +2,8 @@
 
 //! What a statement on `rag.chunk` changed, as segments.
 //!
-//! Called by triggers, whoever runs the statement: a sync, `rag.ingest`, a restore, or somebody with a psql. A statement
+//! Called by triggers, whoever runs the statement: a sync, `rag.ingest`, a restore, or somebody with a psql. The worker of a
+//! subscription runs none; what it writes comes row by row. A statement
 //! may have a million rows (a restore has all of them), so passages become segments while they are read, as soon as they
 //! are enough. Each run becomes two segments: of the passages, and of the pieces of their documents.
 
@@ -10,7 +11,7 @@ use super::Unit;
 use super::population;
 use super::sink::{Place, TableSink};
 use crate::am::{self, Columns, Side};
-use pgrx::trigger_support::PgTrigger;
+use pgrx::trigger_support::{PgTrigger, PgTriggerLevel};
 use rag_core::lexical::compaction::{FAN, Merged};
 use rag_core::lexical::keys::Keys;
 use rag_core::lexical::ordinals::Ids;
@@ -168,12 +169,22 @@ fn write(place: &Place, dead: bool, (ids, keys): (Ids, Keys), builder: Builder<S
     sink.finish(place, dead, Merged { documents, total_dl, ids, keys, postings, terms }).map(|_| ())
 }
 
-/// Writes what the statement of a trigger changed; says whether there is something to merge now, if somebody `asks`.
-pub fn statement(trigger: &PgTrigger<'_>, asks: bool) -> Result<bool> {
+/// Refuses a trigger on any table but one: whoever may call functions of the extension must not aim one by a table of his own.
+pub(super) fn belongs(trigger: &PgTrigger<'_>, to: &str) -> Result<()> {
     let schema = trigger.table_schema().map_err(|e| Error::internal(e.to_string()))?;
     let table = trigger.table_name().map_err(|e| Error::internal(e.to_string()))?;
-    if schema != "rag" || table != "chunk" {
-        return Err(Error::new(Kind::Forbidden, "this trigger belongs to the tables of pg_rag"));
+    match schema == "rag" && table == to {
+        true => Ok(()),
+        false => Err(Error::new(Kind::Forbidden, "this trigger belongs to the tables of pg_rag")),
+    }
+}
+
+/// Writes what the statement of a trigger changed, or the row of one where there is no statement; says whether there is something to merge now, if somebody `asks`.
+pub fn statement(trigger: &PgTrigger<'_>, asks: bool) -> Result<bool> {
+    belongs(trigger, "chunk")?;
+    // What a statement did is for the trigger of statements.
+    if matches!(trigger.level(), PgTriggerLevel::Row) && am::has_statement(trigger) {
+        return Ok(false);
     }
     let columns =
         Columns::new(trigger, &[c"entry", c"current", c"collection_id", c"acl", c"dl", c"tsv", c"document_id", c"id"])?;

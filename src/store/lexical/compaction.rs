@@ -10,9 +10,11 @@ use super::Unit;
 use super::changes::{Batch, Forward};
 use super::population::{self, Labels};
 use super::sink::{Place, TableSink};
+use crate::am::{self, Columns, Side};
 use crate::spi;
 use pgrx::check_for_interrupts;
-use rag_core::lexical::compaction::{self, Plan};
+use pgrx::trigger_support::PgTrigger;
+use rag_core::lexical::compaction::{self, FAN, Plan};
 use rag_core::lexical::index::{Index, Part};
 use rag_core::lexical::whole::{self, Documents};
 use rag_core::{Error, Result};
@@ -24,9 +26,14 @@ use std::rc::Rc;
 pub enum Extent {
     /// The next step of the tiers.
     Step,
+    /// The next step of the lower tiers, which takes a second or so.
+    ShortStep,
     /// One segment for each label.
     Full,
 }
+
+/// Documents of segments from which merging some is no short step.
+const SHORT: u64 = (FAN as u64).pow(4);
 
 /// The places that have segments, of one collection or of all.
 pub fn places(collection_id: Option<i64>) -> Result<Vec<Place>> {
@@ -51,10 +58,10 @@ pub fn compact(place: &Place, extent: Extent) -> Result<Compacted> {
     spi::needs_fresh_snapshots("segments cannot be merged")?;
     match extent {
         Extent::Full => spi::lock::exclusive("rag.lex_segment", place.collection_id)?,
-        Extent::Step if !spi::lock::try_exclusive("rag.lex_segment", place.collection_id)? => {
+        _ if !spi::lock::try_exclusive("rag.lex_segment", place.collection_id)? => {
             return Ok(Compacted::default());
         }
-        Extent::Step => {}
+        _ => {}
     }
     spi::fresh_snapshot(|| {
         let merging = Merging::load(place)?;
@@ -64,7 +71,7 @@ pub fn compact(place: &Place, extent: Extent) -> Result<Compacted> {
             return Ok(Compacted::default());
         }
         let merged = merge(place, &merging, &plan)?;
-        let more = extent == Extent::Step && !merging.after(&plan, merged).plan(extent).is_empty();
+        let more = extent != Extent::Full && !merging.after(&plan, merged).plan(extent).is_empty();
         Ok(Compacted { merged: plan.live.len() + plan.dead.len(), more })
     })
 }
@@ -121,6 +128,8 @@ impl Merging {
             (Extent::Full, _) => compaction::full(self.index()),
             (Extent::Step, Self::Chunks(index)) => compaction::plan(index),
             (Extent::Step, Self::Documents(documents, _)) => whole::plan(documents),
+            (Extent::ShortStep, Self::Chunks(index)) => compaction::plan_below(index, SHORT),
+            (Extent::ShortStep, Self::Documents(documents, _)) => whole::plan_below(documents, SHORT),
         }
     }
 }
@@ -156,13 +165,18 @@ fn remove(segments: Vec<i64>) -> Result<()> {
     spi::execute("DELETE FROM rag.lex_segment WHERE id = ANY($1)", &[segments.into()]).map(|_| ())
 }
 
+fn remove_all(collection_id: i64) -> Result<()> {
+    let sql = "SELECT id FROM rag.lex_segment WHERE collection_id = $1";
+    // Not by the snapshot of the statement: what has waited for a merge must see what it wrote.
+    remove(spi::write(sql, &[collection_id.into()], |row| row.get(1))?)
+}
+
 /// Makes the index of a collection anew from its passages; returns their number. Nobody writes passages meanwhile.
 pub fn reindex(collection_id: i64) -> Result<i64> {
     spi::needs_fresh_snapshots("an index cannot be made anew")?;
     spi::command("LOCK TABLE rag.chunk IN SHARE MODE")?;
     spi::lock::exclusive("rag.lex_segment", collection_id)?;
-    let old = "SELECT id FROM rag.lex_segment WHERE collection_id = $1";
-    remove(spi::select(old, &[collection_id.into()], |row| row.get(1))?)?;
+    remove_all(collection_id)?;
     let mut batch = Batch::new(false);
     let mut count = 0;
     let sql = "SELECT c.entry, c.dl, pg_catalog.tsvectorsend(c.tsv), c.acl, c.document_id, c.id FROM rag.chunk c
@@ -178,11 +192,64 @@ pub fn reindex(collection_id: i64) -> Result<i64> {
     Ok(count)
 }
 
+/// Deletes the index of collections that are gone, with what a merge that has begun before leaves behind.
+pub fn drop_segments(trigger: &PgTrigger<'_>) -> Result<()> {
+    super::changes::belongs(trigger, "collection")?;
+    let mut collections: Vec<i64> = Vec::new();
+    let columns = Columns::new(trigger, &[c"id"])?;
+    am::changed(trigger, Side::Old, &columns, |row| {
+        collections.push(row.get(0)?);
+        Ok(())
+    })?;
+    collections.sort_unstable();
+    for collection_id in collections {
+        spi::lock::exclusive("rag.lex_segment", collection_id)?;
+        remove_all(collection_id)?;
+        spi::execute("DELETE FROM rag.lex_gap WHERE collection_id = $1", &[collection_id.into()])?;
+    }
+    Ok(())
+}
+
+/// How the triggers that write the index are switched: each with its name, and as which letter of `pg_trigger.tgenabled`.
+const TRIGGERS: [(&str, &str); 8] = [
+    ("new_entry", "A"),
+    ("renew_entry", "A"),
+    ("index_inserted", "A"),
+    ("index_updated", "A"),
+    ("index_deleted", "A"),
+    ("index_inserted_row", "R"),
+    ("index_updated_row", "R"),
+    ("index_deleted_row", "R"),
+];
+
+/// Switches the triggers that write the index as they were; says whether they were not. `pg_restore --disable-triggers` leaves them
+/// as any others.
+pub fn enable_triggers() -> Result<bool> {
+    if !may_mend()? {
+        return Ok(false);
+    }
+    let sql =
+        "SELECT t.tgname::text, t.tgenabled::text FROM pg_catalog.pg_trigger t WHERE t.tgrelid = 'rag.chunk'::regclass";
+    let found: Vec<(String, String)> = spi::select(sql, &[], |row| Ok((row.get(1)?, row.get(2)?)))?;
+    let differs = |(name, how): &&(&str, &str)| found.iter().any(|(n, h)| n == name && h != how);
+    let wrong: Vec<&(&str, &str)> = TRIGGERS.iter().filter(differs).collect();
+    for (name, how) in &wrong {
+        let when = if *how == "A" { "ALWAYS" } else { "REPLICA" };
+        spi::command(&format!("ALTER TABLE rag.chunk ENABLE {when} TRIGGER {name}"))?;
+    }
+    Ok(!wrong.is_empty())
+}
+
+/// Whether the caller may change the index.
+fn may_mend() -> Result<bool> {
+    let sql = "SELECT pg_catalog.has_table_privilege('rag.lex_segment'::regclass, 'DELETE')
+                      AND NOT pg_catalog.row_security_active('rag.lex_segment'::regclass)";
+    Ok(spi::select_one(sql, &[], |row| row.get(1))?.unwrap_or(false))
+}
+
 /// Collections whose index does not have what they have, or may not; none for who may not mend them.
 pub fn faulty() -> Result<Vec<(i64, String)>> {
-    let may = "SELECT pg_catalog.has_table_privilege('rag.lex_segment'::regclass, 'DELETE')
-                      AND NOT pg_catalog.row_security_active('rag.lex_segment'::regclass)";
-    if !spi::select_one(may, &[], |row| row.get(1))?.unwrap_or(false) {
+    if !may_mend()? {
         return Ok(Vec::new());
     }
     let sql = "SELECT c.id, c.name FROM rag.collection c

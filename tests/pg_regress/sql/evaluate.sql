@@ -228,7 +228,7 @@ GRANT USAGE ON ALL SEQUENCES IN SCHEMA rag TO rag_evaluator;
 GRANT EXECUTE ON FUNCTION rag.create_question_set, rag.drop_question_set, rag.import_questions(text, jsonb),
                           rag.import_questions(text, text, text, text), rag.evaluate, rag.sweep, rag.ablate, rag.drop_run,
                           rag.compare, rag.report, rag.complementarity, rag.forensics, rag.tune, rag.reproducibility,
-                          rag.diagnose, rag.near_duplicates TO rag_evaluator;
+                          rag.diagnose, rag.near_duplicates, rag.lexical_state TO rag_evaluator;
 SELECT rag.create_question_set('secret questions', 'lore', acl => 'secret') > 0 AS made;
 SET ROLE rag_evaluator;
 SAVEPOINT before;

@@ -75,6 +75,10 @@ SELECT count(*) AS touched FROM before b JOIN rag.chunk c USING (id) WHERE c.xmi
 -- A chunk is indexed however large and odd it is.
 SELECT chunks FROM rag.ingest((SELECT string_agg('word' || g || 'x', ' ') FROM generate_series(1, 150000) g), 'huge', collection => 'names',
                               options => '{"chunking": "none", "truncate": true}');
+-- PostgreSQL's parser reads to the end of a name for each underscore in it.
+SET statement_timeout = '20s';
+SELECT rag.terms(repeat('ab_', 20000) || ' ' || repeat('a_1', 20000), 'simple') IS NOT NULL AS linear;
+RESET statement_timeout;
 SELECT chunks FROM rag.ingest('begin ' || repeat('x', 5000) || ' ' || repeat('ship ', 20000) || 'a_' || repeat('b/', 3000), 'odd', collection => 'names',
                               options => '{"chunking": "none", "truncate": true}');
 SELECT d.uri, length(c.tsv) > 30000 AS many, pg_column_size(c.tsv) < 1048576 AS fits, (SELECT max(cardinality(u.positions)) FROM unnest(c.tsv) u)

@@ -73,6 +73,7 @@ fn call_of(function: &str, chance: &mut Chance, ids: &[i64]) -> TestResult<Strin
         "health" => "SELECT * FROM rag.health()".to_owned(),
         "repair" => "SELECT * FROM rag.repair()".to_owned(),
         "compact" => "SELECT rag.compact()".to_owned(),
+        "lexical_state" => format!("SELECT rag.lexical_state({id}, 'chunk')"),
         "reindex_lexical" => "SELECT rag.reindex_lexical()".to_owned(),
         "rrf" => format!("SELECT * FROM rag.rrf('[[{id}]]')"),
         "retry" => format!("SELECT rag.retry({id})"),

@@ -153,8 +153,14 @@ fn a_restored_index_is_right_at_once_and_says_what_it_lacks() -> TestResult {
             let mut restored = cluster.connect_to(name)?;
             assert_eq!(answers(&mut restored)?, before, "{name}");
             assert_eq!(bm25::status(&mut restored, "lex", "state")?, state, "{name}");
-            let sql = "SELECT * FROM rag.repair() WHERE object = 'lex' AND action ~ 'lexical'";
-            assert_eq!(restored.query(sql, &[])?.len(), usize::from(state == "missing"), "{name}");
+            let sql = "SELECT object FROM rag.repair() WHERE action ~ 'lexical' ORDER BY object";
+            let repaired: Vec<String> = restored.query(sql, &[])?.iter().map(|row| row.get(0)).collect();
+            let expected: &[&str] = if state == "missing" { &["lex", "rag.chunk"] } else { &[] };
+            assert_eq!(repaired, expected, "{name}");
+            let switched = "SELECT string_agg(tgname || ' ' || tgenabled, ', ' ORDER BY tgname) FROM pg_trigger
+                             WHERE tgrelid = 'rag.chunk'::regclass AND tgname ~ 'index|entry'";
+            let as_made: String = client.query_one(switched, &[])?.get(0);
+            assert_eq!(restored.query_one(switched, &[])?.get::<_, String>(0), as_made, "{name}");
             assert_eq!(bm25::status(&mut restored, "lex", "state")?, "ready", "{name}");
             assert_eq!(answers(&mut restored)?, before, "{name}, repaired");
             // It goes on from there.
@@ -165,6 +171,67 @@ fn a_restored_index_is_right_at_once_and_says_what_it_lacks() -> TestResult {
             restored.batch_execute("SELECT rag.compact('lex')")?;
             right(&mut restored).map_err(|e| Failure::new(format!("{name}, merged: {e}")))?;
         }
+        Ok(())
+    })
+}
+
+/// The worker of a subscription runs no statements: it copies a table, and then writes row by row.
+#[test]
+fn a_subscriber_finds_what_is_replicated_to_it() -> TestResult {
+    with_cluster(&["wal_level = logical"], |cluster| {
+        let mut client = cluster.connect()?;
+        let id = fill(&mut client)?;
+        client.batch_execute(
+            "CREATE PUBLICATION p FOR TABLE rag.chunk; CREATE DATABASE copy;
+             SELECT pg_create_logical_replication_slot('s', 'pgoutput')",
+        )?;
+        let mut there = cluster.connect_to("copy")?;
+        there.batch_execute("CREATE EXTENSION pg_rag CASCADE")?;
+        // Its collection has the same key, and passages of its own whose entries are those of others here.
+        assert_eq!(bm25::collection(&mut there, "lex")?, id);
+        let own = bm25::collection(&mut there, "own")?;
+        there.batch_execute(&format!(
+            "SELECT setval(pg_get_serial_sequence('rag.chunk', 'id'), 1000000);
+             {}",
+            bm25::insert(&mut Chance::new(4), own, 0, 50, &LABELS)
+        ))?;
+        there.batch_execute(&format!(
+            "CREATE SUBSCRIPTION s CONNECTION 'host={} port={} user=postgres dbname=postgres' PUBLICATION p
+               WITH (create_slot = false, slot_name = 's')",
+            cluster.socket().display(),
+            client.query_one("SHOW port", &[])?.get::<_, String>(0)
+        ))?;
+        let rows = "SELECT md5(string_agg(concat_ws(',', id, tsv, dl, acl, current), ';' ORDER BY id)) FROM rag.chunk WHERE collection_id = $1";
+        let chance = &mut Chance::new(14);
+        for round in 0..6 {
+            wait_until("the subscriber follows", Duration::from_secs(60), || {
+                let here: Option<Option<String>> = client.query_one(rows, &[&id]).ok().map(|row| row.get(0));
+                let there: Option<Option<String>> = there.query_one(rows, &[&id]).ok().map(|row| row.get(0));
+                here.is_some() && here == there
+            })?;
+            for collection in ["lex", "own"] {
+                assert_eq!(bm25::status(&mut there, collection, "state")?, "ready", "round {round}");
+                (0..10).try_for_each(|_| check(&mut there, collection, &bm25::query(chance), 20))?;
+            }
+            let sql = "SELECT sum(CASE WHEN dead THEN -documents ELSE documents END)::int8 FROM rag.lex_segment
+                        WHERE unit = 'chunk' AND collection_id = $1";
+            let indexed: i64 = there.query_one(sql, &[&id])?.get(0);
+            let passages = "SELECT count(*) FROM rag.chunk WHERE current AND collection_id = $1";
+            assert_eq!(indexed, there.query_one(passages, &[&id])?.get::<_, i64>(0), "round {round}");
+            client.batch_execute(&match round % 3 {
+                0 => bm25::insert(chance, id, 0, 30, &LABELS),
+                1 => format!("DELETE FROM rag.chunk WHERE collection_id = {id} AND id % 7 = {round}"),
+                _ => format!(
+                    "UPDATE rag.chunk SET tsv = 'w0:1,2 w9:3', dl = 3 WHERE collection_id = {id} AND id % 6 = 0;
+                     UPDATE rag.chunk SET acl = 'red' WHERE collection_id = {id} AND id % 6 = 1;
+                     UPDATE rag.chunk SET line_start = 3 WHERE collection_id = {id} AND id % 6 = 2"
+                ),
+            })?;
+        }
+        assert!(there.query("SELECT * FROM rag.repair() WHERE action ~ 'lexical'", &[])?.is_empty());
+        there.batch_execute(
+            "ALTER SUBSCRIPTION s DISABLE; ALTER SUBSCRIPTION s SET (slot_name = NONE); DROP SUBSCRIPTION s",
+        )?;
         Ok(())
     })
 }

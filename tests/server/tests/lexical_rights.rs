@@ -12,7 +12,7 @@ const ROLES: &str = "
     CREATE ROLE blind LOGIN; CREATE ROLE partial LOGIN;
     GRANT USAGE ON SCHEMA rag TO red, blue, plain, blind, partial;
     GRANT SELECT ON ALL TABLES IN SCHEMA rag TO red, blue, plain, blind, partial;
-    GRANT EXECUTE ON FUNCTION rag.search TO red, blue, plain, blind, partial;
+    GRANT EXECUTE ON FUNCTION rag.search, rag.lexical_state TO red, blue, plain, blind, partial;
     REVOKE SELECT ON rag.chunk FROM blind, partial;
     GRANT SELECT (id, content, collection_id, current, entry) ON rag.chunk TO partial;
     INSERT INTO rag.acl VALUES ('red', 'red'), ('blue', 'blue')";
@@ -66,6 +66,17 @@ fn counts_are_those_of_the_rows_a_role_sees() -> TestResult {
             let mut session = cluster.connect_as(role)?;
             assert_eq!(code_of(&mut session, search).as_deref(), Some("42501"), "{role}");
         }
+        // What the view says of the index is true for who asks: nothing lacks where nothing is seen.
+        let hidden = bm25::collection(&mut client, "hidden")?;
+        client.batch_execute(&bm25::insert(chance, hidden, 0, 5, &[Some("green")]))?;
+        for (role, state, documents) in
+            [("postgres", "ready", "5"), ("plain", "ready", "0"), ("red", "ready", "0"), ("blind", "unused", "0")]
+        {
+            let mut session = cluster.connect_as(role)?;
+            assert_eq!(bm25::status(&mut session, "hidden", "state")?, state, "{role}");
+            assert_eq!(bm25::status(&mut session, "hidden", "documents")?, documents, "{role}");
+        }
+        client.batch_execute(&format!("DELETE FROM rag.chunk WHERE collection_id = {hidden}"))?;
         // A grant on all tables shows nobody the terms of others.
         for role in ["red", "plain", "blind"] {
             let mut session = cluster.connect_as(role)?;

@@ -42,8 +42,10 @@ fn passages_loaded_without_triggers_are_found_until_they_are_indexed() -> TestRe
         let id = bm25::collection(&mut client, "lex")?;
         let chance = &mut Chance::new(1);
         let load = |client: &mut Client, sql: String| {
+            // Rows of a dump have their entries.
             client.batch_execute(&format!(
-                "ALTER TABLE rag.chunk DISABLE TRIGGER ALL; {sql}; ALTER TABLE rag.chunk ENABLE TRIGGER ALL"
+                "ALTER TABLE rag.chunk DISABLE TRIGGER ALL, ALTER entry SET DEFAULT nextval('rag.chunk_entry_seq'); {sql};
+                 ALTER TABLE rag.chunk ENABLE TRIGGER ALL, ALTER entry DROP DEFAULT"
             ))
         };
         for after in [
@@ -94,16 +96,19 @@ fn an_entry_that_was_another_rows_misleads_nobody() -> TestResult {
         ))?;
         client.batch_execute("VACUUM rag.lex_segment")?;
         let mut client = cluster.connect()?;
-        // As somebody does who changes a copy and puts it back.
+        // As somebody does who changes a copy and puts it back, and has switched off what gives it new entries.
         let columns = format!("entry, {}", bm25::COLUMNS);
         for _ in 0..3 {
             client.batch_execute(&format!(
                 "CREATE TEMP TABLE copy AS SELECT {columns} FROM rag.chunk WHERE collection_id = {id} AND id % 3 = 0;
                  UPDATE copy SET tsv = 'w0:1,2,3 w9:4', dl = 4;
                  DELETE FROM rag.chunk WHERE collection_id = {id} AND id % 3 = 0;
-                 INSERT INTO rag.chunk ({columns}) SELECT {columns} FROM copy; DROP TABLE copy"
+                 ALTER TABLE rag.chunk DISABLE TRIGGER new_entry;
+                 INSERT INTO rag.chunk ({columns}) SELECT {columns} FROM copy; DROP TABLE copy;
+                 ALTER TABLE rag.chunk ENABLE ALWAYS TRIGGER new_entry"
             ))?;
             right(&mut client)?;
+            assert_eq!(bm25::status(&mut client, "lex", "state")?, "missing");
             client.batch_execute("SELECT rag.compact('lex')")?;
             right(&mut client)?;
         }
@@ -115,6 +120,71 @@ fn an_entry_that_was_another_rows_misleads_nobody() -> TestResult {
         right(&mut client)?;
         let strays = client.query("SELECT * FROM rag.repair() WHERE object = 'lex' AND action ~ 'lexical'", &[])?;
         assert!(strays.is_empty());
+        assert_eq!(bm25::status(&mut client, "lex", "state")?, "ready");
+        Ok(())
+    })
+}
+
+#[test]
+fn what_is_put_back_is_indexed_again() -> TestResult {
+    with_cluster(&[], |cluster| {
+        let mut client = cluster.connect()?;
+        let id = fill(&mut client, 40)?;
+        let before = scans(&mut client)?;
+        for merged in [false, true, false] {
+            client.batch_execute(&format!(
+                "CREATE TEMP TABLE copy AS SELECT * FROM rag.chunk WHERE collection_id = {id} AND id % 3 = 0;
+                 DELETE FROM rag.chunk WHERE collection_id = {id} AND id % 3 = 0;
+                 SELECT rag.compact('lex') WHERE {merged};
+                 INSERT INTO rag.chunk SELECT * FROM copy; DROP TABLE copy;
+                 UPDATE rag.chunk SET entry = entry + 7 WHERE collection_id = {id} AND id % 5 = 0"
+            ))?;
+            assert_eq!(bm25::status(&mut client, "lex", "state")?, "ready");
+            right(&mut client)?;
+        }
+        assert!(client.query("SELECT * FROM rag.repair()", &[])?.is_empty());
+        assert!(scans(&mut client)? > before, "the index was not used");
+        Ok(())
+    })
+}
+
+/// Waits until the statement of a session waits for a lock.
+fn waits(client: &mut Client, pid: i32) -> TestResult {
+    wait_until("it waits for a lock", Duration::from_secs(30), || {
+        let sql = "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = $1";
+        client.query_one(sql, &[&pid]).is_ok_and(|row| row.get::<_, Option<bool>>(0) == Some(true))
+    })
+}
+
+#[test]
+fn nothing_is_left_of_a_collection_that_is_dropped_while_it_is_merged() -> TestResult {
+    with_cluster(&[], |cluster| {
+        let mut watching = cluster.connect()?;
+        for dropped_first in [false, true] {
+            let (mut client, mut other) = (cluster.connect()?, cluster.connect()?);
+            let id = bm25::collection(&mut client, "lex")?;
+            for _ in 0..5 {
+                client.batch_execute(&bm25::insert(&mut Chance::new(9), id, 0, 3, &[None]))?;
+            }
+            let drop = format!(
+                "DELETE FROM rag.chunk WHERE collection_id = {id}; DELETE FROM rag.document WHERE source_id = {id};
+                 DELETE FROM rag.source WHERE id = {id}; SELECT rag.drop_collection('lex')"
+            );
+            let compact = "SELECT rag.compact('lex')".to_owned();
+            let (first, second) = if dropped_first { (drop, compact) } else { (compact, drop) };
+            client.batch_execute(&format!("BEGIN; {first}"))?;
+            let pid: i32 = other.query_one("SELECT pg_backend_pid()", &[])?.get(0);
+            std::thread::scope(|scope| -> TestResult {
+                let later = scope.spawn(|| other.batch_execute(&second));
+                waits(&mut watching, pid)?;
+                client.batch_execute("COMMIT")?;
+                Ok(later.join().map_err(|_| Failure::new("the other session panicked"))??)
+            })?;
+            for table in ["lex_segment", "lex_shelf", "lex_page", "lex_gap"] {
+                let left: i64 = client.query_one(&format!("SELECT count(*) FROM rag.{table}"), &[])?.get(0);
+                assert_eq!(left, 0, "{table}, dropped first: {dropped_first}");
+            }
+        }
         Ok(())
     })
 }
@@ -295,6 +365,30 @@ fn many_small_statements_are_merged_by_whoever_comes() -> TestResult {
         right(&mut client)?;
         assert!(scans(&mut client)? > before, "the index was not used");
         Ok(())
+    })
+}
+
+/// A long job does not keep small segments from being merged.
+#[test]
+fn segments_are_merged_while_a_job_is_running() -> TestResult {
+    with_cluster(&[], |cluster| {
+        let mut client = cluster.connect()?;
+        let long = "SELECT chunks FROM rag.ingest((SELECT string_agg(format('# Part %s', g) || E'\n\n' || repeat(format('Ship %s sails. ', g), 60), E'\n\n')
+                                                     FROM generate_series(1, 3000) g), 'long')";
+        assert!(client.query_one(long, &[])?.get::<_, i32>(0) > 2000);
+        let running = "SELECT pid FROM pg_stat_activity WHERE query ~ '^pg_rag embed' AND state = 'active'";
+        let job = |client: &mut Client| client.query("SELECT 1 FROM rag.jobs WHERE state = 'running'", &[]);
+        wait_until("the job runs", Duration::from_secs(60), || job(&mut client).is_ok_and(|rows| !rows.is_empty()))?;
+        let id = fill(&mut client, 3)?;
+        for _ in 0..60 {
+            client.batch_execute(&bm25::insert(&mut Chance::new(3), id, 0, 1, &[None]))?;
+        }
+        wait_until("small segments are merged", Duration::from_secs(60), || {
+            bm25::status(&mut client, "lex", "small_segments").is_ok_and(|n| n.parse::<u32>().is_ok_and(|n| n < 16))
+        })?;
+        assert!(!job(&mut client)?.is_empty(), "the job is over");
+        assert!(client.query(running, &[])?.len() < 2);
+        right(&mut client)
     })
 }
 

@@ -50,13 +50,19 @@ pub fn tier(documents: u64) -> u32 {
 
 /// The next step towards few segments; empty when there are few enough.
 pub fn plan(index: &Index) -> Plan {
-    let by_tiers = plan_by_tiers(index);
+    plan_below(index, u64::MAX)
+}
+
+/// The next step that takes only segments of fewer documents than `below`, so that it is a short one.
+pub fn plan_below(index: &Index, below: u64) -> Plan {
+    let by_tiers = plan_by_tiers(index, below);
     if !by_tiers.live.is_empty() {
         return by_tiers;
     }
     let rotten = |at: &usize| {
         let dead = index.gone(*at).len() as f64;
-        dead > 0.0 && dead >= DEAD_SHARE * index.live()[*at].documents as f64
+        let documents = index.live()[*at].documents;
+        dead > 0.0 && dead >= DEAD_SHARE * documents as f64 && documents < below
     };
     let rotten: Vec<usize> = (0..index.live().len()).filter(rotten).collect();
     if !rotten.is_empty() {
@@ -66,12 +72,12 @@ pub fn plan(index: &Index) -> Plan {
 }
 
 /// The next step, whatever the share of the dead.
-pub(super) fn plan_by_tiers(index: &Index) -> Plan {
-    let live = crowded(index.live());
+pub(super) fn plan_by_tiers(index: &Index, below: u64) -> Plan {
+    let live = crowded(index.live(), below);
     if !live.is_empty() {
         return with_dead(index, live);
     }
-    Plan { live: Vec::new(), dead: crowded(index.dead()) }
+    Plan { live: Vec::new(), dead: crowded(index.dead(), below) }
 }
 
 /// Makes one live segment of all, and no dead one.
@@ -82,14 +88,15 @@ pub fn full(index: &Index) -> Plan {
     Plan { live: (0..index.live().len()).collect(), dead: (0..index.dead().len()).collect() }
 }
 
-/// The segments of the lowest tier that has too many, with all smaller ones.
-fn crowded(parts: &[Part]) -> Vec<usize> {
-    let mut tiers: Vec<u32> = parts.iter().map(|p| tier(p.documents)).collect();
+/// The segments of the highest tier that has too many, with all smaller ones; of those of fewer documents than `below`.
+fn crowded(parts: &[Part], below: u64) -> Vec<usize> {
+    let mut tiers: Vec<u32> = parts.iter().map(|p| p.documents).filter(|d| *d < below).map(tier).collect();
     tiers.sort_unstable();
     // From the top, so that what is merged anyway is merged once.
     let full = tiers.chunk_by(|a, b| a == b).rev().find(|of_tier| of_tier.len() >= FAN).and_then(|t| t.first());
     let Some(full) = full else { return Vec::new() };
-    (0..parts.len()).filter(|at| tier(parts[*at].documents) <= *full).collect()
+    let is_due = |documents: u64| documents < below && tier(documents) <= *full;
+    (0..parts.len()).filter(|at| is_due(parts[*at].documents)).collect()
 }
 
 fn with_dead(index: &Index, live: Vec<usize>) -> Plan {

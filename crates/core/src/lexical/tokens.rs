@@ -133,6 +133,10 @@ fn read<'a>(text: &'a str, bare: &'a str, lexed: &mut Lexed<'a>) -> Text<'a> {
     for compound in compound::scan(text) {
         *compounds.entry(compound).or_default() += 1;
     }
+    let bared = |compound: &'a str| {
+        let start = compound.as_ptr().addr() - text.as_ptr().addr();
+        bare.get(start..start + compound.len()).unwrap_or(compound)
+    };
     // A compound that is one word to us is one to the configuration.
     let compounds: Vec<(&str, u32, Vec<Node<'_>>)> =
         compounds.into_iter().map(|(text, count)| (text, count, compound::nodes(text))).collect();
@@ -140,7 +144,7 @@ fn read<'a>(text: &'a str, bare: &'a str, lexed: &mut Lexed<'a>) -> Text<'a> {
         let words = nodes.iter().filter_map(|n| if let Node::Word(word) = n { Some(*word) } else { None });
         for word in std::iter::once(*compound).chain(words).filter(|word| word.len() <= PIECE) {
             lexed.words.entry(word).or_insert_with(|| {
-                lexed.texts.push(word);
+                lexed.texts.push(bared(word));
                 lexed.texts.len() - 1
             });
         }
@@ -191,7 +195,8 @@ impl Text<'_> {
 }
 
 /// A text with blanks in place of what hides a word from PostgreSQL's parser: angle brackets and ampersands, a slash that does not
-/// stand behind a word (that of a URL does, behind its colon), and a sign before a number. As long as the text.
+/// stand behind a word (that of a URL does, behind its colon), and a sign before a number; and in place of the underscores of
+/// what is too long to be a term, for each of which the parser reads to the end of it. As long as the text.
 fn bared(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii();
@@ -204,6 +209,11 @@ fn bared(text: &str) -> Cow<'_, str> {
             byte => !is_word(byte),
         },
         b'+' | b'-' => !is_word(before(at)) && bytes.get(at + 1).is_some_and(u8::is_ascii_digit),
+        b'_' => {
+            let full = |byte: &&u8| !byte.is_ascii_whitespace();
+            let behind = bytes[at..].iter().take(MAX_TOKEN_BYTES).take_while(full).count();
+            behind + bytes[..at].iter().rev().take(MAX_TOKEN_BYTES).take_while(full).count() > MAX_TOKEN_BYTES
+        }
         _ => false,
     };
     let Some(first) = (0..bytes.len()).find(|at| hides(*at)) else { return Cow::Borrowed(text) };
@@ -213,18 +223,22 @@ fn bared(text: &str) -> Cow<'_, str> {
     Cow::Owned(bare)
 }
 
-/// The text in the form in which it is analysed: NFKC (full width, ligatures and superscripts become plain), without the
-/// characters that only say where a line may break, in which direction it runs, or how a character is drawn.
+/// The text in the form in which it is analysed: NFKC (full width, ligatures and superscripts become plain), with the hyphen
+/// of a keyboard, without the characters that only say where a line may break, in which direction it runs, or how a character is drawn.
 pub fn normalise(text: &str) -> Cow<'_, str> {
     let invisible = |c: char| matches!(c, '\u{ad}' | '\u{2060}' | '\u{feff}' | '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fe00}'..='\u{fe0f}');
-    // A word ends at a space of no width.
-    let blank = |c: char| if c == '\u{200b}' { ' ' } else { c };
-    let changes = |c: char| c == '\u{200b}' || invisible(c);
+    // A word ends at a space of no width, and a hyphen is one wherever a line may break.
+    let plain = |c: char| match c {
+        '\u{200b}' => ' ',
+        '\u{2010}' | '\u{2011}' => '-',
+        c => c,
+    };
+    let changes = |c: char| plain(c) != c || invisible(c);
     if text.is_ascii() || (is_nfkc_quick(text.chars()) == IsNormalized::Yes && !text.contains(changes)) {
         return Cow::Borrowed(text);
     }
     // Removing a character may bring together what composes.
-    Cow::Owned(text.chars().filter(|c| !invisible(*c)).map(blank).nfkc().collect())
+    Cow::Owned(text.chars().filter(|c| !invisible(*c)).map(plain).nfkc().collect())
 }
 
 /// A term as it is written, in lower case; `None` when it cannot be one.
@@ -258,6 +272,9 @@ mod tests {
             ("://x", "://x"),
             ("-1234 +49 a-1 x - 1", " 1234  49 a-1 x - 1"),
             ("é/x ü<ö", "é/x ü ö"),
+            (&"a_".repeat(127), &"a_".repeat(127)),
+            (&"a_".repeat(128), &"a ".repeat(128)),
+            (&format!("b_c {} b_c", "é_".repeat(90)), &format!("b_c {} b_c", "é ".repeat(90))),
         ] {
             assert_eq!(bared(text), bare);
         }
@@ -267,5 +284,6 @@ mod tests {
     #[test]
     fn what_cannot_be_seen_is_no_part_of_a_word() {
         assert_eq!(normalise("harb\u{ad}our\u{200b}fee\u{200d}s \u{202a}x\u{202c}"), "harbour fees x");
+        assert_eq!(normalise("CVE\u{2011}2024\u{2010}1"), "CVE-2024-1");
     }
 }

@@ -259,13 +259,18 @@ impl OpenDocuments<'_> {
 
 /// The next step towards few segments and whole documents; empty when that is so.
 pub fn plan(documents: &Documents) -> Plan {
+    plan_below(documents, u64::MAX)
+}
+
+/// The next step that takes only segments of fewer documents than `below`, so that it is a short one.
+pub fn plan_below(documents: &Documents, below: u64) -> Plan {
     let index = documents.index();
     let split = documents.split().len() as u64;
     let all: u64 = index.live().iter().map(|part| part.documents).sum();
-    if split >= SPLIT.0 && split as f64 >= SPLIT.1 * all as f64 {
+    if split >= SPLIT.0 && split as f64 >= SPLIT.1 * all as f64 && all < below {
         return compaction::full(index);
     }
-    compaction::plan_by_tiers(index)
+    compaction::plan_by_tiers(index, below)
 }
 
 /// What merging makes of a plan: the live segments with what was deleted taken off, and what is left to be said about

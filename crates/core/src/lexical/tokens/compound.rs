@@ -64,7 +64,10 @@ fn length(text: &str) -> usize {
         }
         end = next;
     }
-    let suffix = SUFFIXES.iter().find(|s| text[end..].strip_prefix(**s).is_some_and(|rest| !rest.starts_with(is_word)));
+    // The year of a standard is no part of the name: C++20.
+    let is_year = |rest: &str| text[end..].starts_with("++") && rest.starts_with(|c: char| c.is_ascii_digit());
+    let ends = |rest: &str| is_year(rest) || !rest.starts_with(is_word);
+    let suffix = SUFFIXES.iter().find(|s| text[end..].strip_prefix(**s).is_some_and(ends));
     end + suffix.map_or(0, |s| s.len())
 }
 
@@ -279,8 +282,11 @@ mod tests {
     #[test]
     fn a_compound_ends_where_the_sentence_goes_on() {
         assert_eq!(
-            read("Call foo.bar.baz(), then C++. Or C#?").iter().map(|c| c.0).collect::<Vec<_>>(),
-            ["foo.bar.baz", "C++", "C#"]
+            read("Call foo.bar.baz(), then C++. Or C#? For C++20 see issue#12.")
+                .iter()
+                .map(|c| c.0)
+                .collect::<Vec<_>>(),
+            ["foo.bar.baz", "C++", "C#", "C++"]
         );
         assert_eq!(
             read("see https://a.example/x_y.").iter().map(|c| c.0).collect::<Vec<_>>(),
