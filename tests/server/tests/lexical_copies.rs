@@ -157,7 +157,7 @@ fn a_restored_index_is_right_at_once_and_says_what_it_lacks() -> TestResult {
             let repaired: Vec<String> = restored.query(sql, &[])?.iter().map(|row| row.get(0)).collect();
             let expected: &[&str] = if state == "missing" { &["lex", "rag.chunk"] } else { &[] };
             assert_eq!(repaired, expected, "{name}");
-            let switched = "SELECT string_agg(tgname || ' ' || tgenabled, ', ' ORDER BY tgname) FROM pg_trigger
+            let switched = "SELECT string_agg(tgname || ' ' || tgenabled::text, ', ' ORDER BY tgname) FROM pg_trigger
                              WHERE tgrelid = 'rag.chunk'::regclass AND tgname ~ 'index|entry'";
             let as_made: String = client.query_one(switched, &[])?.get(0);
             assert_eq!(restored.query_one(switched, &[])?.get::<_, String>(0), as_made, "{name}");
@@ -182,9 +182,9 @@ fn a_subscriber_finds_what_is_replicated_to_it() -> TestResult {
         let mut client = cluster.connect()?;
         let id = fill(&mut client)?;
         client.batch_execute(
-            "CREATE PUBLICATION p FOR TABLE rag.chunk; CREATE DATABASE copy;
-             SELECT pg_create_logical_replication_slot('s', 'pgoutput')",
+            "CREATE PUBLICATION p FOR TABLE rag.chunk; SELECT pg_create_logical_replication_slot('s', 'pgoutput')",
         )?;
+        client.batch_execute("CREATE DATABASE copy")?;
         let mut there = cluster.connect_to("copy")?;
         there.batch_execute("CREATE EXTENSION pg_rag CASCADE")?;
         // Its collection has the same key, and passages of its own whose entries are those of others here.

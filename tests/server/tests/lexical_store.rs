@@ -142,7 +142,7 @@ fn what_is_put_back_is_indexed_again() -> TestResult {
             assert_eq!(bm25::status(&mut client, "lex", "state")?, "ready");
             right(&mut client)?;
         }
-        assert!(client.query("SELECT * FROM rag.repair()", &[])?.is_empty());
+        assert!(client.query("SELECT * FROM rag.repair() WHERE action ~ 'lexical'", &[])?.is_empty());
         assert!(scans(&mut client)? > before, "the index was not used");
         Ok(())
     })
@@ -373,10 +373,15 @@ fn many_small_statements_are_merged_by_whoever_comes() -> TestResult {
 fn segments_are_merged_while_a_job_is_running() -> TestResult {
     with_cluster(&[], |cluster| {
         let mut client = cluster.connect()?;
-        let long = "SELECT chunks FROM rag.ingest((SELECT string_agg(format('# Part %s', g) || E'\n\n' || repeat(format('Ship %s sails. ', g), 60), E'\n\n')
-                                                     FROM generate_series(1, 3000) g), 'long')";
-        assert!(client.query_one(long, &[])?.get::<_, i32>(0) > 2000);
-        let running = "SELECT pid FROM pg_stat_activity WHERE query ~ '^pg_rag embed' AND state = 'active'";
+        // Passages without vectors, for which repairing queues a job.
+        let long = bm25::collection(&mut client, "long")?;
+        client.batch_execute(&format!(
+            "INSERT INTO rag.chunk ({columns})
+             SELECT 'w0:1'::tsvector, 1, gen_random_uuid(), {long}, {long}, {long}, 0, repeat('ship ' || g || ' ', 60),
+                    sha256(g::text::bytea), 120, NULL, true FROM generate_series(1, 8000) g;
+             SELECT rag.repair()",
+            columns = bm25::COLUMNS
+        ))?;
         let job = |client: &mut Client| client.query("SELECT 1 FROM rag.jobs WHERE state = 'running'", &[]);
         wait_until("the job runs", Duration::from_secs(60), || job(&mut client).is_ok_and(|rows| !rows.is_empty()))?;
         let id = fill(&mut client, 3)?;
@@ -387,7 +392,6 @@ fn segments_are_merged_while_a_job_is_running() -> TestResult {
             bm25::status(&mut client, "lex", "small_segments").is_ok_and(|n| n.parse::<u32>().is_ok_and(|n| n < 16))
         })?;
         assert!(!job(&mut client)?.is_empty(), "the job is over");
-        assert!(client.query(running, &[])?.len() < 2);
         right(&mut client)
     })
 }
