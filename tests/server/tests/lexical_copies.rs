@@ -181,10 +181,13 @@ fn a_subscriber_finds_what_is_replicated_to_it() -> TestResult {
     with_cluster(&["wal_level = logical"], |cluster| {
         let mut client = cluster.connect()?;
         let id = fill(&mut client)?;
-        client.batch_execute(
-            "CREATE PUBLICATION p FOR TABLE rag.chunk; SELECT pg_create_logical_replication_slot('s', 'pgoutput')",
-        )?;
-        client.batch_execute("CREATE DATABASE copy")?;
+        for one in [
+            "CREATE PUBLICATION p FOR TABLE rag.chunk",
+            "SELECT pg_create_logical_replication_slot('s', 'pgoutput')",
+            "CREATE DATABASE copy",
+        ] {
+            client.batch_execute(one)?;
+        }
         let mut there = cluster.connect_to("copy")?;
         there.batch_execute("CREATE EXTENSION pg_rag CASCADE")?;
         // Its collection has the same key, and passages of its own whose entries are those of others here.
