@@ -45,11 +45,11 @@ impl Baselines {
         Self { rows }
     }
 
-    /// One number of the section `open`.
+    /// One number of the section `open`, or of the one of it that is about the whole collection.
     pub fn value(&self, set: &str, system: &str, column: &str) -> Result<f64> {
-        let key = (set.to_owned(), "open".to_owned(), system.to_owned());
-        self.rows
-            .get(&key)
+        let section = |name: &str| self.rows.get(&(set.to_owned(), name.to_owned(), system.to_owned()));
+        section("open")
+            .or_else(|| section("open: corpus-wide"))
             .and_then(|columns| columns.get(column))
             .copied()
             .ok_or_else(|| Error::invalid(format!("no baseline \"{system}\" with {column} for \"{set}\"")))
@@ -62,7 +62,7 @@ mod tests {
 
     const PAGE: &str = "# Page\n\ntext | with a bar\n\n## one: 3 documents\n\n### open\n\n\
         | system | n | R@1 | nDCG@10 | se |\n|---|---|---|---|---|\n| bm25 stem | 2 | 0.5 | 0.6954 | 0.02 |\n\
-        | dense | 2 | 0.4 | 0.6478 |  |\n\n## two: 9\n\n### open\n\n| system | nDCG@10 |\n|---|---|\n| dense | 0.25 |\n";
+        | dense | 2 | 0.4 | 0.6478 |  |\n\n## two: 9\n\n### open: corpus-wide\n\n| system | nDCG@10 |\n|---|---|\n| dense | 0.25 |\n";
 
     #[test]
     fn tables_are_found_by_set_system_and_column() {

@@ -82,6 +82,7 @@ impl Dispatcher {
             } else if !pause.is_zero() {
                 sooner(pause);
             } else {
+                marks::has_left(database);
                 sent.worker = start(jobs::FUNCTION, "pg_rag job worker", database);
                 sent.since = now;
                 sooner(PACE);
@@ -96,10 +97,15 @@ impl Dispatcher {
         self.sent.retain(|database, sent| {
             let ended = sent.worker.as_ref().is_some_and(|w| matches!(w.pid(), Err(BackgroundWorkerStatus::Stopped)));
             if !ended {
-                return sent.worker.is_some() || sent.failures > 0;
+                return sent.worker.is_some() || sent.failures > 0 || marked.contains(database);
             }
             sent.worker = None;
-            // A worker that is through has cleared its mark or set it to later.
+            // One that is through has cleared its mark or set it to later; but whoever writes much may have set it anew.
+            if marks::has_left(*database) {
+                sent.failures = 0;
+                sent.not_before = Instant::now() + FIRST_PAUSE;
+                return marked.contains(database);
+            }
             if marked.contains(database) {
                 sent.failures = if sent.since.elapsed() < LIVED { sent.failures + 1 } else { 1 };
                 sent.not_before = Instant::now() + FIRST_PAUSE.saturating_mul(1 << sent.failures.min(8));

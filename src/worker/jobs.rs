@@ -54,7 +54,7 @@ pub extern "C-unwind" fn pg_rag_jobs_main(arg: pg_sys::Datum) {
         pg_sys::BackgroundWorkerInitializeConnectionByOid(database, pg_sys::InvalidOid, 0);
     }
     let database = database.to_u32();
-    match work(database) {
+    match work(database).and_then(|()| file(marks::leave(database))) {
         Ok(()) => {}
         // Its mark stays, so that another worker tries again.
         Err((_, error)) => pgrx::log!("pg_rag job worker: {}", error.message),
@@ -76,9 +76,12 @@ fn handle(signal: c_int, handler: unsafe extern "C-unwind" fn(c_int)) {
 /// A value, or an error with its SQLSTATE.
 type Outcome<T> = std::result::Result<T, (String, Error)>;
 
+fn file(result: std::io::Result<()>) -> Outcome<()> {
+    result.map_err(|e| error::failure(Error::io(marks::FOLDER, &e)))
+}
+
 /// Runs jobs until none is due.
 fn work(database: u32) -> Outcome<()> {
-    let file = |result: std::io::Result<()>| result.map_err(|e| error::failure(Error::io(marks::FOLDER, &e)));
     if !transaction(None, job::is_installed)? {
         return file(marks::clear(database));
     }

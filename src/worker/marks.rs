@@ -65,6 +65,20 @@ fn heartbeat(database: u32) -> String {
     format!("{FOLDER}/{database}.alive")
 }
 
+fn farewell(database: u32) -> String {
+    format!("{FOLDER}/{database}.through")
+}
+
+/// Says that the worker of a database ends because it is through, whatever mark somebody sets at that moment.
+pub fn leave(database: u32) -> io::Result<()> {
+    fs::write(farewell(database), "")
+}
+
+/// Whether the worker of a database has said so since this was last asked.
+pub fn has_left(database: u32) -> bool {
+    fs::remove_file(farewell(database)).is_ok()
+}
+
 /// Says that the worker of a database gets on.
 pub fn beat(database: u32) -> io::Result<()> {
     fs::write(heartbeat(database), "")

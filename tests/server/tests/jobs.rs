@@ -44,3 +44,38 @@ fn a_locked_job_keeps_no_worker_and_no_database_busy() -> TestResult {
         })
     })
 }
+
+/// Whoever writes much announces at any moment, also right after a worker has looked and while it ends.
+#[test]
+fn a_worker_that_is_through_is_no_failure() -> TestResult {
+    with_cluster(&["shared_preload_libraries = 'pg_rag'"], |cluster| {
+        let mut client = cluster.connect()?;
+        cluster.write("pages/a.md", "# Rivers\n\nA river runs to the sea.\n")?;
+        let pages = cluster.files().join("pages").display().to_string();
+        client.execute("SELECT rag.add_source('pages', 'markdown', $1)", &[&pages])?;
+        let database: u32 =
+            client.query_one("SELECT oid FROM pg_database WHERE datname = current_database()", &[])?.get(0);
+        let folder = cluster.data().join("pgsql_tmp_pg_rag/jobs");
+        let over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| -> TestResult {
+            scope.spawn(|| {
+                while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                    let _ = std::fs::write(folder.join(database.to_string()), "0");
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+            });
+            // So long that a pause which doubles with each worker would be longer than what is waited for below.
+            std::thread::sleep(Duration::from_secs(24));
+            let queued = client.batch_execute("SELECT rag.enqueue_sync('pages')");
+            let done = wait_until("the job is done", Duration::from_secs(7), || {
+                let sql = "SELECT count(*) FROM rag.jobs WHERE state = 'done'";
+                client.query_one(sql, &[]).is_ok_and(|row| row.get::<_, i64>(0) > 0)
+            });
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+            queued?;
+            done
+        })?;
+        assert!(!cluster.log().contains("ended early"));
+        Ok(())
+    })
+}
