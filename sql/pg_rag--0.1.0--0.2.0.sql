@@ -828,6 +828,12 @@ SELECT j.id AS job_id, j.kind, s.name AS source, j.attempts, j.finished_at, f.fa
  WHERE j.state = 'dead';
 COMMENT ON VIEW rag.failed_jobs IS 'jobs that are out of attempts, with their last error; rag.retry gives them new ones';
 
+CREATE VIEW rag.profiles WITH (security_invoker = true) AS
+SELECT p.name, p.version, p.settings, p.id < 100 AS built_in,
+       NOT EXISTS (SELECT FROM rag.profile n WHERE n.name = p.name AND n.version > p.version) AS newest, p.created_at
+  FROM rag.profile p;
+COMMENT ON VIEW rag.profiles IS 'profiles with all their versions; a search takes the newest of a name, or the one that name@version means';
+
 COMMENT ON INDEX rag.source_collection IS 'sources of a collection';
 COMMENT ON INDEX rag.sync_running IS 'one run at a time over a source';
 COMMENT ON INDEX rag.sync_source IS 'runs over a source, the latest last';
@@ -888,6 +894,7 @@ BEGIN
               ('stratum', 'group of questions; null: all'), ('ndcg_10', 'mean nDCG@10'), ('recall_10', 'mean Recall@10'),
               ('recall_100', 'mean Recall@100'), ('mrr_10', 'mean MRR@10'), ('p50_ms', 'median time of a search, milliseconds'),
               ('p95_ms', '95th percentile of it'),
+              ('built_in', 'whether it comes with the extension'), ('newest', 'whether it is the newest version of its name'),
               ('unit', 'what is indexed'), ('terms', 'terms of all segments, each counted once in each')) AS own (name, meaning)
                ON own.name OPERATOR(pg_catalog.=) a.attname
          WHERE v.relnamespace OPERATOR(pg_catalog.=) 'rag'::pg_catalog.regnamespace
@@ -996,6 +1003,94 @@ CREATE FUNCTION rag."reindex_lexical"(
 VOLATILE SECURITY DEFINER PARALLEL UNSAFE
 LANGUAGE c
 AS 'MODULE_PATHNAME', 'reindex_lexical_wrapper';
+CREATE FUNCTION rag."search_many"(
+    "queries" TEXT[],
+    "top_k" INT DEFAULT 10,
+    "filter" jsonb DEFAULT '{}',
+    "collection" TEXT DEFAULT 'default',
+    "mode" TEXT DEFAULT NULL,
+    "candidate_k" INT DEFAULT NULL,
+    "rrf_k" INT DEFAULT NULL,
+    "rerank" TEXT DEFAULT NULL,
+    "profile" TEXT DEFAULT 'default',
+    "settings" jsonb DEFAULT '{}'
+) RETURNS TABLE (
+    "ordinal" INT,
+    "rank" INT,
+    "chunk_id" bigint,
+    "chunk_key" uuid,
+    "score" double precision,
+    "content" TEXT,
+    "title" TEXT,
+    "uri" TEXT,
+    "citation" TEXT,
+    "locator" jsonb,
+    "source" TEXT,
+    "document_id" bigint,
+    "role" TEXT,
+    "language" TEXT,
+    "path" TEXT,
+    "commit" TEXT,
+    "current" bool,
+    "dense_rank" INT,
+    "dense_score" double precision,
+    "bm25_rank" INT,
+    "bm25_score" double precision,
+    "fused_score" double precision,
+    "rerank_score" double precision,
+    "metadata" jsonb,
+    "complete" bool,
+    "degraded" TEXT
+)
+STABLE PARALLEL RESTRICTED
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'search_many_wrapper';
+CREATE FUNCTION rag."set_profile"(
+    "name" TEXT,
+    "settings" jsonb,
+    "base" TEXT DEFAULT NULL
+) RETURNS INT
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'set_profile_wrapper';
+CREATE FUNCTION rag."drop_profile"(
+    "name" TEXT
+) RETURNS bigint
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'drop_profile_wrapper';
+CREATE FUNCTION rag."diff_profiles"(
+    "left_profile" TEXT,
+    "right_profile" TEXT DEFAULT 'default'
+) RETURNS TABLE (
+    "setting" TEXT,
+    "left_value" jsonb,
+    "right_value" jsonb
+)
+STABLE PARALLEL RESTRICTED
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'diff_profiles_wrapper';
+CREATE FUNCTION rag."profile_settings"(
+    "profile" TEXT DEFAULT 'default'
+) RETURNS jsonb
+STABLE PARALLEL RESTRICTED
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'profile_settings_wrapper';
+CREATE FUNCTION rag."export_profiles"(
+    "names" TEXT[] DEFAULT NULL
+) RETURNS jsonb
+STABLE PARALLEL RESTRICTED
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'export_profiles_wrapper';
+CREATE FUNCTION rag."import_profiles"(
+    "profiles" jsonb
+) RETURNS TABLE (
+    "name" TEXT,
+    "version" INT
+)
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'import_profiles_wrapper';
 CREATE FUNCTION rag."drop_question_set"(
     "name" TEXT
 ) RETURNS bigint
@@ -1296,6 +1391,19 @@ COMMENT ON FUNCTION rag.near_duplicates(text, double precision, text) IS
     'pairs of documents of a collection (unit chunk: of passages) that have at least that share of their shingles of five words in common; of a crowd of more than 64 that look alike, pairs with its first';
 COMMENT ON FUNCTION rag.reproducibility(text, integer, text, jsonb, boolean, text, integer) IS
     'runs the same several times, with reindex over an HNSW index made anew each time; what differs is what a change must exceed; same_lists: share of questions with the list of the first run';
+COMMENT ON FUNCTION rag.search_many(text[], integer, jsonb, text, text, integer, integer, text, text, jsonb) IS
+    'rag.search for each of some queries, by one snapshot and with few requests to the engine; ordinal: which query, from 1';
+COMMENT ON FUNCTION rag.set_profile(text, jsonb, text) IS
+    'stores settings under a name, over those of a profile base if one is named, and returns the version that has them; settings that its newest version has already make no other';
+COMMENT ON FUNCTION rag.drop_profile(text) IS
+    'deletes all versions of a profile, or the one that name@version means; what is built in stays; returns how many';
+COMMENT ON FUNCTION rag.diff_profiles(text, text) IS
+    'settings that are in force by one profile and not by another; each is name or name@version';
+COMMENT ON FUNCTION rag.profile_settings(text) IS 'all settings that are in force by a profile';
+COMMENT ON FUNCTION rag.export_profiles(text[]) IS
+    'profiles, or the newest version of each, as JSON for rag.import_profiles';
+COMMENT ON FUNCTION rag.import_profiles(jsonb) IS
+    'stores exported profiles and returns the version that each has here; one whose newest version is the same makes no other';
 COMMENT ON FUNCTION rag.enqueue_sync(text) IS
     'queues a sync that a background worker runs after commit; returns the job (rag.jobs shows it)';
 COMMENT ON FUNCTION rag.retry(bigint) IS 'gives a job of rag.failed_jobs new attempts';

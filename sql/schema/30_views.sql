@@ -97,3 +97,9 @@ SELECT c.name AS collection, u.unit,
                           WHERE pg_catalog.pg_has_role(current_user, r.oid, 'USAGE')))) x;
 COMMENT ON VIEW rag.lexical_status IS
     'per collection and unit: the index of the BM25 leg; where its state is missing, every match is read until rag.reindex_lexical has run, and where it is unused, always; of whole documents, each piece that was written or deleted on its own counts until it is merged';
+
+CREATE VIEW rag.profiles WITH (security_invoker = true) AS
+SELECT p.name, p.version, p.settings, p.id < 100 AS built_in,
+       NOT EXISTS (SELECT FROM rag.profile n WHERE n.name = p.name AND n.version > p.version) AS newest, p.created_at
+  FROM rag.profile p;
+COMMENT ON VIEW rag.profiles IS 'profiles with all their versions; a search takes the newest of a name, or the one that name@version means';

@@ -61,6 +61,7 @@ BEGIN
               ('stratum', 'group of questions; null: all'), ('ndcg_10', 'mean nDCG@10'), ('recall_10', 'mean Recall@10'),
               ('recall_100', 'mean Recall@100'), ('mrr_10', 'mean MRR@10'), ('p50_ms', 'median time of a search, milliseconds'),
               ('p95_ms', '95th percentile of it'),
+              ('built_in', 'whether it comes with the extension'), ('newest', 'whether it is the newest version of its name'),
               ('unit', 'what is indexed'), ('terms', 'terms of all segments, each counted once in each')) AS own (name, meaning)
                ON own.name OPERATOR(pg_catalog.=) a.attname
          WHERE v.relnamespace OPERATOR(pg_catalog.=) 'rag'::pg_catalog.regnamespace

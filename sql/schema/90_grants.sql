@@ -32,6 +32,19 @@ COMMENT ON FUNCTION rag.sync_batch(bigint) IS 'step of rag.sync: reads and store
 COMMENT ON FUNCTION rag.sync_fail(bigint, text) IS 'step of rag.sync: records why a run failed';
 COMMENT ON FUNCTION rag.search(text, integer, jsonb, text, text, integer, integer, text, text, jsonb, vector) IS
     'ranked, cited evidence for a query by dense vectors and BM25, fused; see docs/search.md for filter and settings';
+COMMENT ON FUNCTION rag.search_many(text[], integer, jsonb, text, text, integer, integer, text, text, jsonb) IS
+    'rag.search for each of some queries, by one snapshot and with few requests to the engine; ordinal: which query, from 1';
+COMMENT ON FUNCTION rag.set_profile(text, jsonb, text) IS
+    'stores settings under a name, over those of a profile base if one is named, and returns the version that has them; settings that its newest version has already make no other';
+COMMENT ON FUNCTION rag.drop_profile(text) IS
+    'deletes all versions of a profile, or the one that name@version means; what is built in stays; returns how many';
+COMMENT ON FUNCTION rag.diff_profiles(text, text) IS
+    'settings that are in force by one profile and not by another; each is name or name@version';
+COMMENT ON FUNCTION rag.profile_settings(text) IS 'all settings that are in force by a profile';
+COMMENT ON FUNCTION rag.export_profiles(text[]) IS
+    'profiles, or the newest version of each, as JSON for rag.import_profiles';
+COMMENT ON FUNCTION rag.import_profiles(jsonb) IS
+    'stores exported profiles and returns the version that each has here; one whose newest version is the same makes no other';
 COMMENT ON FUNCTION rag.create_question_set(text, text, text, text) IS
     'adds a question set for a collection; with a label (acl) only its roles see the set and its runs; returns its key';
 COMMENT ON FUNCTION rag.drop_question_set(text) IS 'drops a question set with its questions and runs; returns the number of questions';

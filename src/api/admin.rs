@@ -172,7 +172,7 @@ fn or_empty(object: Option<Json>) -> Value {
 /// Bytes of a name. It is part of index entries and of every message.
 const MAX_NAME: usize = 255;
 
-fn named<'a>(what: &str, name: &'a str) -> Result<&'a str> {
+pub(super) fn named<'a>(what: &str, name: &'a str) -> Result<&'a str> {
     if name.len() > MAX_NAME {
         return Err(Error::invalid(format!("name \"{name}\" of the {what} is longer than {MAX_NAME} bytes")));
     }

@@ -214,11 +214,16 @@ fn plan<'a>(
     top_k: Option<i32>,
 ) -> Result<Owned<'a>> {
     let question_set = required("question_set", question_set)?;
-    let profile = profile.unwrap_or("default");
-    let (stored, version) = profile::newest(profile)?;
-    let settings = Settings::default().apply(&stored)?.apply(&or_null(settings))?;
+    let profile = profile::by_name(profile.unwrap_or("default"))?;
+    let settings = Settings::default().apply(&profile.settings)?.apply(&or_null(settings))?;
     let top_k = in_range("top_k", top_k.unwrap_or(TOP_K).into())?;
-    Ok(Owned { question_set, name, profile: format!("{profile} {version}"), settings, top_k: top_k as i32 })
+    Ok(Owned {
+        question_set,
+        name,
+        profile: format!("{}@{}", profile.name, profile.version),
+        settings,
+        top_k: top_k as i32,
+    })
 }
 
 /// Deletes a run.

@@ -13,6 +13,7 @@ mod health;
 mod ingest;
 mod jobs;
 mod lexical;
+mod profile;
 mod search;
 
 use crate::json::Json;

@@ -20,7 +20,7 @@ pub use tune::{shown, tune};
 
 use crate::error;
 use crate::guc::Waits;
-use crate::retrieve;
+use crate::retrieve::{self, QueryVector};
 use crate::spi;
 use crate::store::collection::{self, Collection};
 use crate::store::question::{self, Stored};
@@ -156,7 +156,7 @@ fn ask(
         list.extend(found.iter().map(|f| (f.chunk, f.score)));
         Ok(())
     };
-    let ranked = retrieve::rank(collection, &request, None, Some(&mut ties), plan.waits, plan.memory)?;
+    let ranked = retrieve::rank(collection, &request, QueryVector::Engine, Some(&mut ties), plan.waits, plan.memory)?;
     learn(keys, ranked.trace.entries.iter().map(|e| e.chunk_id))?;
     let judged = Judged::new(resolved);
     let as_found = |one: (i64, f64)| as_found(keys, one);

@@ -10,7 +10,7 @@ use crate::spi;
 use pgrx::JsonB;
 use pgrx::datum::DatumWithOid;
 use rag_core::Result;
-use rag_core::query::filter::{Bound, Clause, Field, Filter, glob_to_regex};
+use rag_core::query::filter::{Bound, Clause, Field, Filter, Scalar, glob_to_regex};
 
 /// Which passages may be found.
 #[derive(Debug)]
@@ -73,42 +73,94 @@ pub fn foreign_policies(tables: &'static str) -> String {
 
 /// Compiles a filter; its parameters are appended to `args`.
 pub fn compile(filter: &Filter, args: &mut Vec<DatumWithOid<'_>>) -> Result<Condition> {
-    let mut clauses = vec!["true".to_owned()];
-    for clause in &filter.clauses {
-        match clause {
-            Clause::OneOf(field, values) => {
-                let glob = matches!(field, Field::Path | Field::Uri);
-                let values: Vec<String> =
-                    if glob { values.iter().map(|v| glob_to_regex(v)).collect() } else { values.clone() };
-                let operator = if glob { "~" } else { "=" };
-                clauses.push(format!("{} {operator} ANY({})", column(*field), bind(args, values)));
-            }
-            Clause::Number(field, bounds) => {
-                for (bound, value) in bounds {
-                    let column = range_column(*field, *bound);
-                    clauses.push(format!("{column} {} {}", operator(*bound), bind(args, *value)));
-                }
-            }
-            Clause::Time(field, bounds) => {
-                for (bound, value) in bounds {
-                    let value = bind(args, value.clone());
-                    clauses.push(format!("{} {} {value}::timestamptz", column(*field), operator(*bound)));
-                }
-            }
-            Clause::Metadata(path, values) => {
-                let path: Vec<String> = path.split('.').map(str::to_owned).collect();
-                let path = bind(args, path);
-                let values = bind(args, values.iter().cloned().map(JsonB).collect::<Vec<_>>());
-                // An array contains its members; a scalar contains itself.
-                clauses.push(format!(
-                    "EXISTS (SELECT FROM unnest({values}::jsonb[]) v
-                              WHERE coalesce(c.metadata #> {path}, d.metadata #> {path}) @> v)"
-                ));
-            }
-        }
-    }
     let joins = if filter.is_empty() { visibility_joins()? } else { JOINS };
-    Ok(Condition { sql: clauses.join(" AND "), joins })
+    Ok(Condition { sql: all(&filter.clauses, args), joins })
+}
+
+/// All of some clauses.
+fn all(clauses: &[Clause], args: &mut Vec<DatumWithOid<'_>>) -> String {
+    let compiled: Vec<String> = clauses.iter().map(|clause| clause_sql(clause, args)).collect();
+    if compiled.is_empty() { "true".to_owned() } else { compiled.join(" AND ") }
+}
+
+fn clause_sql(clause: &Clause, args: &mut Vec<DatumWithOid<'_>>) -> String {
+    match clause {
+        Clause::OneOf(field @ (Field::Path | Field::Uri), globs) => {
+            let patterns: Vec<String> = globs.iter().map(|glob| glob_to_regex(glob)).collect();
+            format!("{} ~ ANY({})", column(*field), bind(args, patterns))
+        }
+        Clause::OneOf(field, values) => format!("{} = ANY({})", column(*field), bind(args, values.clone())),
+        Clause::Prefix(field, values) => begins(column(*field), values, args),
+        Clause::Exists(field, wanted) => exists(column(*field), *wanted),
+        Clause::Number(field, bounds) => {
+            let bounded = |(bound, value): &(Bound, i64)| {
+                format!("{} {} {}", range_column(*field, *bound), operator(*bound), bind(args, *value))
+            };
+            bounds.iter().map(bounded).collect::<Vec<_>>().join(" AND ")
+        }
+        Clause::Time(field, bounds) => {
+            let bounded = |(bound, value): &(Bound, String)| {
+                let value = bind(args, value.clone());
+                format!("{} {} {value}::timestamptz", column(*field), operator(*bound))
+            };
+            bounds.iter().map(bounded).collect::<Vec<_>>().join(" AND ")
+        }
+        Clause::Metadata(path, values) => {
+            let at = metadata(path, args);
+            let values = bind(args, values.iter().cloned().map(JsonB).collect::<Vec<_>>());
+            // An array contains its members; a scalar contains itself.
+            format!("EXISTS (SELECT FROM unnest({values}::jsonb[]) v WHERE {at} @> v)")
+        }
+        Clause::MetadataPrefix(path, values) => {
+            let at = metadata(path, args);
+            let text = format!("(CASE pg_catalog.jsonb_typeof({at}) WHEN 'string' THEN {at} #>> '{{}}' END)");
+            begins(&text, values, args)
+        }
+        Clause::MetadataRange(path, bounds) => {
+            let at = metadata(path, args);
+            let bounded = |(bound, value): &(Bound, Scalar)| {
+                let operator = operator(*bound);
+                // The type is looked at first, because what is of another cannot be cast.
+                match value {
+                    Scalar::Number(number) => {
+                        let number = bind(args, number.clone());
+                        format!(
+                            "(CASE pg_catalog.jsonb_typeof({at}) WHEN 'number' THEN ({at})::numeric {operator} {number}::text::numeric END)"
+                        )
+                    }
+                    Scalar::Text(text) => {
+                        let text = bind(args, text.clone());
+                        format!(
+                            "(CASE pg_catalog.jsonb_typeof({at}) WHEN 'string' THEN ({at} #>> '{{}}') COLLATE \"C\" {operator} {text} END)"
+                        )
+                    }
+                }
+            };
+            bounds.iter().map(bounded).collect::<Vec<_>>().join(" AND ")
+        }
+        Clause::MetadataExists(path, wanted) => {
+            let at = metadata(path, args);
+            exists(&format!("nullif({at}, 'null')"), *wanted)
+        }
+        // What is not known is not so.
+        Clause::Not(clauses) => format!("({}) IS NOT TRUE", all(clauses, args)),
+    }
+}
+
+/// Metadata at a path: what the passage has of its own, or its document.
+fn metadata(path: &str, args: &mut Vec<DatumWithOid<'_>>) -> String {
+    let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+    let path = bind(args, path);
+    format!("coalesce(c.metadata #> {path}, d.metadata #> {path})")
+}
+
+fn begins(text: &str, values: &[String], args: &mut Vec<DatumWithOid<'_>>) -> String {
+    let values = bind(args, values.to_vec());
+    format!("EXISTS (SELECT FROM unnest({values}::text[]) v WHERE pg_catalog.starts_with({text}, v))")
+}
+
+fn exists(value: &str, wanted: bool) -> String {
+    format!("{value} IS {}NULL", if wanted { "NOT " } else { "" })
 }
 
 /// Sources that a filter names and that the caller cannot see.

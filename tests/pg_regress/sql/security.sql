@@ -2,8 +2,8 @@
 CREATE ROLE rag_test_reader;
 GRANT USAGE ON SCHEMA rag TO rag_test_reader;
 GRANT SELECT ON rag.chunk, rag.document, rag.source, rag.collection, rag.chunk_embedding, rag.model, rag.profile,
-                rag.acl, rag.sources, rag.documents, rag.chunks TO rag_test_reader;
-GRANT EXECUTE ON FUNCTION rag.search, rag.health, rag.rrf, rag.embed, rag.embed_query, rag.count_tokens TO rag_test_reader;
+                rag.acl, rag.sources, rag.documents, rag.chunks, rag.profiles TO rag_test_reader;
+GRANT EXECUTE ON FUNCTION rag.search, rag.search_many, rag.diff_profiles, rag.profile_settings, rag.export_profiles, rag.health, rag.rrf, rag.embed, rag.embed_query, rag.count_tokens TO rag_test_reader;
 CREATE ROLE rag_test_ingester IN ROLE rag_test_reader;
 GRANT INSERT, UPDATE, DELETE ON rag.source, rag.document, rag.chunk, rag.chunk_embedding TO rag_test_ingester;
 GRANT SELECT, INSERT, UPDATE, DELETE ON rag.sync, rag.sync_item TO rag_test_ingester;

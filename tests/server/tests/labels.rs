@@ -119,6 +119,15 @@ fn call_of(function: &str, chance: &mut Chance, ids: &[i64]) -> TestResult<Strin
         },
         "complementarity" => format!("SELECT * FROM rag.complementarity({id} % 6)"),
         "forensics" => format!("SELECT * FROM rag.forensics({id} % 6, 1)"),
+        "search_many" => format!("SELECT * FROM rag.search_many(ARRAY['{query}', 'garden'], 100, mode => 'bm25')"),
+        "set_profile" => format!("SELECT rag.set_profile('labelled', '{{\"rrf_k\": {}}}', 'rrf')", 1 + id % 7),
+        "drop_profile" => "SELECT rag.drop_profile('labelled')".to_owned(),
+        "diff_profiles" => "SELECT * FROM rag.diff_profiles('labelled')".to_owned(),
+        "profile_settings" => "SELECT rag.profile_settings('labelled')".to_owned(),
+        "export_profiles" => "SELECT rag.export_profiles()".to_owned(),
+        "import_profiles" => {
+            r#"SELECT * FROM rag.import_profiles('{"name": "labelled", "settings": {"mode": "bm25"}}')"#.to_owned()
+        }
         "load_model" => "SELECT rag.load_model('x', 'embedding', 'nowhere')".to_owned(),
         other => return Err(Failure::new(format!("there is no call of rag.{other} here: write one"))),
     })

@@ -2,12 +2,14 @@
 
 //! The filter: which chunks may be returned at all.
 //!
-//! A JSON object: AND across keys, OR within a list, `{"gte": …}` for ranges, globs for paths:
-//! `{"source": ["docs"], "language": ["rust", "go"], "line": {"gte": 3}, "metadata.team": "search"}`.
-//! This module checks the grammar and the types; it never makes SQL text of a value.
+//! A JSON object: AND across keys, OR within a list, an object of operators for anything else, globs for paths:
+//! `{"source": ["docs"], "language": {"not": ["rust", "go"]}, "line": {"gte": 3}, "uri": {"prefix": "guide/"},
+//! "metadata.team": {"exists": true}}`. Key `not` holds a filter that must not pass.
+//! This module checks the grammar and the types; it never makes SQL text of a value. What is not known of a passage equals
+//! nothing, is in no range, and therefore passes every `not`.
 
 use crate::error::{Error, Kind, Result, unknown_key};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
 
@@ -44,6 +46,12 @@ pub enum Field {
     Line,
     /// Time of publication, a range.
     PublishedAt,
+}
+
+impl Field {
+    fn is_text(self) -> bool {
+        !matches!(self, Field::Page | Field::Line | Field::PublishedAt)
+    }
 }
 
 const FIELDS: &[(&str, Field)] = &[
@@ -88,8 +96,29 @@ pub enum Clause {
     Number(Field, Vec<(Bound, i64)>),
     /// The time lies within the bounds; RFC 3339 text.
     Time(Field, Vec<(Bound, String)>),
-    /// The chunk's or document's metadata at the key equals one of the values.
+    /// The field begins with one of the values.
+    Prefix(Field, Vec<String>),
+    /// The field has a value, or has none.
+    Exists(Field, bool),
+    /// The chunk's or document's metadata at the key equals one of the values, or contains it.
     Metadata(String, Vec<Value>),
+    /// The metadata at the key is a string that begins with one of the values.
+    MetadataPrefix(String, Vec<String>),
+    /// The metadata at the key is a number, or a string, within the bounds, which are of one type.
+    MetadataRange(String, Vec<(Bound, Scalar)>),
+    /// The metadata at the key has a value, or has none; JSON's null is none.
+    MetadataExists(String, bool),
+    /// Not all of these hold.
+    Not(Vec<Clause>),
+}
+
+/// A bound of metadata.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Scalar {
+    /// A number, in decimal.
+    Number(String),
+    /// Text, compared by code points.
+    Text(String),
 }
 
 /// A checked filter.
@@ -128,8 +157,8 @@ impl Filter {
         if object.len() > MAX_KEYS {
             return Err(too_long("keys", object.len(), MAX_KEYS));
         }
-        let clauses = object.iter().map(|(key, value)| parse_clause(key, value)).collect::<Result<_>>()?;
-        Ok(Self { clauses })
+        let clauses = object.iter().map(|(key, value)| parse_clauses(key, value)).collect::<Result<Vec<_>>>()?;
+        Ok(Self { clauses: clauses.concat() })
     }
 }
 
@@ -159,35 +188,99 @@ pub fn glob_to_regex(glob: &str) -> String {
     out
 }
 
-fn parse_clause(key: &str, value: &Value) -> Result<Clause> {
-    if let Some(path) = key.strip_prefix("metadata.") {
-        if path.is_empty() {
-            return Err(Error::invalid(format!("filter key \"{key}\" names no metadata key")));
+/// What a key may name.
+enum Target {
+    Column(Field),
+    Metadata(String),
+}
+
+const OPERATORS: [&str; 7] = ["gt", "gte", "lt", "lte", "prefix", "exists", "not"];
+
+fn parse_clauses(key: &str, value: &Value) -> Result<Vec<Clause>> {
+    if key == "not" {
+        let inner = Filter::parse(value)?;
+        if inner.is_empty() {
+            return Err(Error::invalid("filter key \"not\" needs a filter with a key, and has none"));
         }
-        let values = match value {
-            Value::Array(many) => many.clone(),
-            one => vec![one.clone()],
-        };
-        if values.len() > MAX_VALUES {
-            return Err(too_long("values of one key", values.len(), MAX_VALUES));
-        }
-        return Ok(Clause::Metadata(path.to_owned(), values));
+        return Ok(vec![Clause::Not(inner.clauses)]);
     }
-    let field = FIELDS.iter().find(|(name, _)| *name == key).map(|(_, field)| *field).ok_or_else(|| {
-        let known: Vec<&str> = FIELDS.iter().map(|(name, _)| *name).chain(["metadata.<key>"]).collect();
-        unknown_key("filter key", key, &known)
-    })?;
-    match field {
-        Field::Page | Field::Line => Ok(Clause::Number(field, bounds(key, value, whole_number)?)),
-        Field::PublishedAt => Ok(Clause::Time(field, bounds(key, value, timestamp)?)),
-        _ => {
-            let values: Vec<String> = one_or_many(key, value)?
-                .into_iter()
-                .map(|v| v.as_str().map(str::to_owned).ok_or_else(|| wrong(key, "a string", v)))
-                .collect::<Result<_>>()?;
-            if values.len() > MAX_VALUES {
-                return Err(too_long("values of one key", values.len(), MAX_VALUES));
+    let target = match key.strip_prefix("metadata.") {
+        Some("") => return Err(Error::invalid(format!("filter key \"{key}\" names no metadata key"))),
+        Some(path) => Target::Metadata(path.to_owned()),
+        None => {
+            let field = FIELDS.iter().find(|(name, _)| *name == key).map(|(_, field)| *field);
+            Target::Column(field.ok_or_else(|| {
+                let known: Vec<&str> = FIELDS.iter().map(|(name, _)| *name).chain(["metadata.<key>", "not"]).collect();
+                unknown_key("filter key", key, &known)
+            })?)
+        }
+    };
+    conditions(key, &target, value)
+}
+
+/// The conditions of one key; all must hold.
+fn conditions(key: &str, target: &Target, value: &Value) -> Result<Vec<Clause>> {
+    let Some(object) = operators(target, value) else { return Ok(vec![equality(key, target, value)?]) };
+    if object.is_empty() {
+        return Err(wrong(key, "a value, a list or operators", value));
+    }
+    let mut clauses = Vec::new();
+    let mut bounds = Vec::new();
+    for (operator, operand) in object {
+        match operator.as_str() {
+            "gt" => bounds.push((Bound::Gt, operand)),
+            "gte" => bounds.push((Bound::Gte, operand)),
+            "lt" => bounds.push((Bound::Lt, operand)),
+            "lte" => bounds.push((Bound::Lte, operand)),
+            "prefix" => clauses.push(prefix(key, target, operand)?),
+            "exists" => {
+                let wanted = operand.as_bool().ok_or_else(|| wrong(key, "true or false behind \"exists\"", operand))?;
+                clauses.push(match target {
+                    Target::Column(field) => Clause::Exists(*field, wanted),
+                    Target::Metadata(path) => Clause::MetadataExists(path.clone(), wanted),
+                });
             }
+            "not" => clauses.push(Clause::Not(conditions(key, target, operand)?)),
+            other => return Err(unknown_key("operator", other, &OPERATORS)),
+        }
+    }
+    if !bounds.is_empty() {
+        clauses.push(range(key, target, &bounds)?);
+    }
+    Ok(clauses)
+}
+
+/// The operators of a value, if it has any. Metadata may be an object itself, so there all of its keys must be operators; in a list
+/// it is taken as it is.
+fn operators<'a>(target: &Target, value: &'a Value) -> Option<&'a Map<String, Value>> {
+    let object = value.as_object()?;
+    let all = !object.is_empty() && object.keys().all(|key| OPERATORS.contains(&key.as_str()));
+    (all || matches!(target, Target::Column(_))).then_some(object)
+}
+
+fn equality(key: &str, target: &Target, value: &Value) -> Result<Clause> {
+    let field = match target {
+        Target::Column(field) => *field,
+        Target::Metadata(path) => {
+            let values = match value {
+                Value::Array(many) => many.clone(),
+                one => vec![one.clone()],
+            };
+            within(values.len())?;
+            return Ok(Clause::Metadata(path.clone(), values));
+        }
+    };
+    match field {
+        Field::Page | Field::Line => {
+            let exact = whole_number(key, value)?;
+            Ok(Clause::Number(field, vec![(Bound::Gte, exact), (Bound::Lte, exact)]))
+        }
+        Field::PublishedAt => {
+            let exact = timestamp(key, value)?;
+            Ok(Clause::Time(field, vec![(Bound::Gte, exact.clone()), (Bound::Lte, exact)]))
+        }
+        _ => {
+            let values = texts(key, value)?;
             let globs = matches!(field, Field::Path | Field::Uri);
             if let Some(long) = values.iter().find(|v| globs && v.len() > MAX_GLOB) {
                 return Err(too_long("bytes in a glob", long.len(), MAX_GLOB));
@@ -197,33 +290,69 @@ fn parse_clause(key: &str, value: &Value) -> Result<Clause> {
     }
 }
 
+fn prefix(key: &str, target: &Target, operand: &Value) -> Result<Clause> {
+    match target {
+        Target::Metadata(path) => Ok(Clause::MetadataPrefix(path.clone(), texts(key, operand)?)),
+        Target::Column(field) if field.is_text() => Ok(Clause::Prefix(*field, texts(key, operand)?)),
+        Target::Column(_) => Err(Error::invalid(format!("filter key \"{key}\" is no text, so it has no \"prefix\""))),
+    }
+}
+
+fn range(key: &str, target: &Target, bounds: &[(Bound, &Value)]) -> Result<Clause> {
+    match target {
+        Target::Metadata(path) => {
+            let bounds: Vec<(Bound, Scalar)> = read_bounds(key, bounds, scalar)?;
+            let numbers = bounds.iter().filter(|(_, scalar)| matches!(scalar, Scalar::Number(_))).count();
+            match numbers == 0 || numbers == bounds.len() {
+                true => Ok(Clause::MetadataRange(path.clone(), bounds)),
+                false => Err(Error::invalid(format!("bounds of filter key \"{key}\" are numbers and strings"))),
+            }
+        }
+        Target::Column(field @ (Field::Page | Field::Line)) => {
+            Ok(Clause::Number(*field, read_bounds(key, bounds, whole_number)?))
+        }
+        Target::Column(field @ Field::PublishedAt) => Ok(Clause::Time(*field, read_bounds(key, bounds, timestamp)?)),
+        Target::Column(_) => Err(Error::invalid(format!("filter key \"{key}\" has no order, so it has no bounds"))
+            .with_hint("Give a value, a list, or {\"prefix\": …}, {\"exists\": …}, {\"not\": …}.")),
+    }
+}
+
+fn read_bounds<T>(
+    key: &str,
+    bounds: &[(Bound, &Value)],
+    read: fn(&str, &Value) -> Result<T>,
+) -> Result<Vec<(Bound, T)>> {
+    bounds.iter().map(|(bound, value)| Ok((*bound, read(key, value)?))).collect()
+}
+
+fn texts(key: &str, value: &Value) -> Result<Vec<String>> {
+    let text = |v: &Value| v.as_str().map(str::to_owned).ok_or_else(|| wrong(key, "a string", v));
+    let values: Vec<String> = one_or_many(key, value)?.into_iter().map(text).collect::<Result<_>>()?;
+    within(values.len())?;
+    Ok(values)
+}
+
+fn within(values: usize) -> Result<()> {
+    match values > MAX_VALUES {
+        true => Err(too_long("values of one key", values, MAX_VALUES)),
+        false => Ok(()),
+    }
+}
+
+fn scalar(key: &str, value: &Value) -> Result<Scalar> {
+    match value {
+        Value::Number(number) => Ok(Scalar::Number(number.to_string())),
+        Value::String(text) => Ok(Scalar::Text(text.clone())),
+        other => Err(wrong(key, "a number or a string as a bound", other)),
+    }
+}
+
 fn one_or_many<'a>(key: &str, value: &'a Value) -> Result<Vec<&'a Value>> {
     match value {
         Value::Array(many) => Ok(many.iter().collect()),
         Value::Object(_) | Value::Null => Err(wrong(key, "a value or a list of values", value)),
         one => Ok(vec![one]),
     }
-}
-
-/// A range is an object of bounds; a bare value means equality.
-fn bounds<T: Clone>(key: &str, value: &Value, read: fn(&str, &Value) -> Result<T>) -> Result<Vec<(Bound, T)>> {
-    let Value::Object(object) = value else {
-        let exact = read(key, value)?;
-        return Ok(vec![(Bound::Gte, exact.clone()), (Bound::Lte, exact)]);
-    };
-    object
-        .iter()
-        .map(|(name, value)| {
-            let bound = match name.as_str() {
-                "gt" => Bound::Gt,
-                "gte" => Bound::Gte,
-                "lt" => Bound::Lt,
-                "lte" => Bound::Lte,
-                other => return Err(unknown_key("bound", other, &["gt", "gte", "lt", "lte"])),
-            };
-            Ok((bound, read(key, value)?))
-        })
-        .collect()
 }
 
 fn whole_number(key: &str, value: &Value) -> Result<i64> {
@@ -272,6 +401,36 @@ mod tests {
     }
 
     #[test]
+    fn operators_are_for_every_key_that_can_have_them() {
+        let of = |v| Filter::parse(&v).expect("valid").clauses;
+        let text = |t: &str| vec![t.to_owned()];
+        let tests = Clause::OneOf(Field::Role, text("test"));
+        assert_eq!(of(json!({"role": {"not": "test"}})), [Clause::Not(vec![tests.clone()])]);
+        assert_eq!(of(json!({"not": {"role": "test"}})), [Clause::Not(vec![tests])]);
+        assert_eq!(of(json!({"speaker": {"exists": false}})), [Clause::Exists(Field::Speaker, false)]);
+        assert_eq!(of(json!({"uri": {"prefix": "guide/"}})), [Clause::Prefix(Field::Uri, text("guide/"))]);
+        assert_eq!(
+            of(json!({"page": {"not": 3, "gte": 1}})),
+            [
+                Clause::Not(vec![Clause::Number(Field::Page, vec![(Bound::Gte, 3), (Bound::Lte, 3)])]),
+                Clause::Number(Field::Page, vec![(Bound::Gte, 1)])
+            ]
+        );
+        let range = |bounds: &[(Bound, Scalar)]| Clause::MetadataRange("votes".into(), bounds.to_vec());
+        assert_eq!(
+            of(json!({"metadata.votes": {"gt": 1.5, "lte": 7}})),
+            [range(&[(Bound::Gt, Scalar::Number("1.5".into())), (Bound::Lte, Scalar::Number("7".into()))])]
+        );
+        assert_eq!(of(json!({"metadata.votes": {"exists": true}})), [Clause::MetadataExists("votes".into(), true)]);
+        assert_eq!(of(json!({"metadata.votes": {"prefix": "a"}})), [Clause::MetadataPrefix("votes".into(), text("a"))]);
+        // Metadata may be an object that has such keys; in a list it is one.
+        let object = json!({"gt": 1, "unit": "m"});
+        assert_eq!(of(json!({"metadata.votes": object})), [Clause::Metadata("votes".into(), vec![object])]);
+        let object = json!({"gt": 1});
+        assert_eq!(of(json!({"metadata.votes": [object]})), [Clause::Metadata("votes".into(), vec![object])]);
+    }
+
+    #[test]
     fn globs_become_regular_expressions() {
         assert_eq!(glob_to_regex("src/**/*.rs"), "^src/(.*/)?[^/]*\\.rs$");
         assert_eq!(glob_to_regex("a+(b)|c"), "^a\\+\\(b\\)\\|c$");
@@ -291,7 +450,22 @@ mod tests {
             (json!({"sorce": "a"}), "unknown filter key \"sorce\""),
             (json!({"source": 3}), "filter key \"source\" needs a string, not 3"),
             (json!({"page": "three"}), "filter key \"page\" needs a whole number, not \"three\""),
-            (json!({"page": {"min": 3}}), "unknown bound \"min\""),
+            (json!({"page": {"min": 3}}), "unknown operator \"min\""),
+            (json!({"page": {}}), "filter key \"page\" needs a value, a list or operators, not {}"),
+            (json!({"page": {"prefix": "3"}}), "filter key \"page\" is no text, so it has no \"prefix\""),
+            (json!({"language": {"gte": "a"}}), "filter key \"language\" has no order, so it has no bounds"),
+            (json!({"role": {"exists": 1}}), "filter key \"role\" needs true or false behind \"exists\", not 1"),
+            (json!({"role": {"not": {"nott": "a"}}}), "unknown operator \"nott\""),
+            (json!({"not": {}}), "filter key \"not\" needs a filter with a key, and has none"),
+            (json!({"not": {"sorce": "a"}}), "unknown filter key \"sorce\""),
+            (
+                json!({"metadata.k": {"gte": 1, "lt": "b"}}),
+                "bounds of filter key \"metadata.k\" are numbers and strings",
+            ),
+            (
+                json!({"metadata.k": {"gte": []}}),
+                "filter key \"metadata.k\" needs a number or a string as a bound, not []",
+            ),
             (
                 json!({"published_at": "0000-01-01"}),
                 "filter key \"published_at\" needs an RFC 3339 time, not \"0000-01-01\"",

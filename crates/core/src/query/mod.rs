@@ -6,6 +6,7 @@
 //! SQL: the filter is a tree of typed clauses, which the extension's retrieval code compiles to parameters.
 
 pub mod filter;
+pub mod profile;
 pub mod quoted;
 pub mod settings;
 
